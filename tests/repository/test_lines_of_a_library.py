@@ -15,7 +15,7 @@ from tests.project import PACKAGE, ROOT
 from tests.repository.test_add_a_library import PAGE, file_of
 from tests.repository.test_docs import blocks
 
-BOUNDS = {"array": 227, "blas": 145, "fft": 349}
+BOUNDS = {"array": 227, "blas": 145, "fft": 352}
 """The most lines a message; half of `fft` is what cuFFT lacks."""
 BOUND_OF_A_NEW_ONE = 122
 """Of the library on the page, which has one message."""

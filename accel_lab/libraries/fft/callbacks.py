@@ -18,6 +18,7 @@ from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.array import library as array
 from accel_lab.libraries.authoring.dtype_sets import SINGLE_AND_DOUBLE
 from accel_lab.libraries.authoring.shape import Integers, ints
+from accel_lab.libraries.fft.fourier import c2c, c2r, r2c
 from accel_lab.libraries.fft.transform import Norm
 from accel_lab.libraries.jit.kernel import Kernel
 
@@ -170,8 +171,6 @@ class Callbacks:
             InvalidArgument: the transform does not fit; what a kernel does not take, as a view with
                 gaps, fails the result.
         """
-        from accel_lab.libraries.fft.library import c2c, c2r, r2c
-
         if inverse and self.form != "c2c":
             raise InvalidArgument(f'Callbacks: inverse is of "c2c"; "{self.form}" has one way')
         points = x
