@@ -77,11 +77,11 @@ __global__ void accel_lab_store(
 class Callbacks:
     """A transform with a load callback, a store callback, or both; call it to transform.
 
-    Each is a `__device__` function of the CUDA C++ source, as cuFFT takes it. `load` returns point
-    `at` of what is transformed, in C order, and `store` takes component `at` of the result:
-
-        T load(void* in, unsigned long long at, void* info, void* shared)
-        void store(void* out, unsigned long long at, T value, void* info, void* shared)
+    Each is a `__device__` function of the CUDA C++ source, as cuFFT takes it.
+    `T load(void* in, unsigned long long at, void* info, void* shared)` returns point `at` of what
+    is transformed, in C order.
+    `void store(void* out, unsigned long long at, T value, void* info, void* shared)` takes
+    component `at` of the result.
 
     T is `float2` for complex numbers and `float` for real ones, or `double2` and `double`. The
     pointers may be of any type. `info` is what you give besides, and is only read; `shared` points

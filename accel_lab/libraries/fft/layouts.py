@@ -33,9 +33,10 @@ MOST_AXES = 3
 class Embedded(Shaped[AccelRef], frozen=True, tag=187):
     """View `batch` arrays of shape `n` in a vector, in the words of cuFFT's cufftPlanMany.
 
-    Element (i, j, k) of array b is `x[offset + b * distance + ((i * embed[1] + j) * embed[2] + k)
-    * stride]`. By default `embed` is `n`, and the next array begins where the last one ends. The
-    shape is (batch, *n): transform the axes from 1 on.
+    Element (i, j, k) of array b is the one of number
+    `offset + b * distance + ((i * embed[1] + j) * embed[2] + k) * stride`.
+    By default `embed` is `n`, and the next array begins where the last one ends. The shape is
+    `(batch, *n)`: transform the axes from 1 on.
     """
 
     library: ClassVar[str] = "fft"
