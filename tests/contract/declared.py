@@ -87,7 +87,8 @@ class Declared:
         return self.kind.infer.__code__.co_filename.startswith("<infer of")
 
 
-NEED_POINTS = {f"fft.{one}": "at least one" for one in ("C2C", "R2C", "C2R")}
+NEED_POINTS = {f"fft.{one}": "at least one" for one in ("C2C", "R2C", "C2R", "R2R")}
+NEED_POINTS |= {"fft.Embedded": "the last array ends behind"}
 NEED_POINTS |= {f"blas.{one}": "at least one" for one in ("Iamax", "Iamin")}
 """What has no answer if an operand has no element, and the words of its refusal."""
 
@@ -102,6 +103,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "array.Unary": {"op": "absolute"},
     "array.Where": {"numbers": (0, 1)},
     "blas.Gbmv": {"kl": 0},
+    "fft.Embedded": {"n": (2,)},
     "blas.Trsm": {"unit": True},
     "blas.Trsv": {"unit": True},
     "solver.RandomizedSvd": {"k": 2},

@@ -146,6 +146,24 @@ def test_numbers_are_sent_as_they_can_travel() -> None:
     assert msgspec.structs.astuple(second) == (x, 3, None, None, None)
 
 
+class Turn(Operation[AccelRef], frozen=True, tag=991):
+    """Turn one, or not, or as it likes."""
+
+    library: ClassVar[str] = "made_up"
+    x: AccelRef
+    left: bool | None = None
+
+
+def test_a_truth_that_may_be_left_out_stays_out() -> None:
+    device = Sent()
+    x, turn = Held(1, device), function(Turn)
+    for given in (None, True, False, cast("Any", np.True_)):
+        turn(x, given)
+    turn(x)
+    sent = [msgspec.structs.astuple(one)[1] for one in device.messages]
+    assert sent == [None, True, False, True, None]
+
+
 def test_the_device_is_that_of_the_first_operand() -> None:
     here, there = Sent(), Sent()
     blas.axpy(Held(1, here), Held(2, there))

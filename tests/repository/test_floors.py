@@ -65,7 +65,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"device"},
         {"assembly"},
     ),
-    "libraries": ({"authoring"}, {EVERY_OTHER}, {"array"}),
+    "libraries": ({"authoring"}, {EVERY_OTHER}, {"array"}, {"fft"}),
     "backends/cuda": (
         {"support"},
         {"device"},

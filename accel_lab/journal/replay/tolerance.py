@@ -12,13 +12,17 @@ recorded result, in units of the dtype's epsilon (the distance from 1 to the nex
 | `Normal` | 8: logarithm and cosine are each machine's own |
 | `Axpy`, `Scal` | 2: with and without a fused multiply-add |
 | `Gem…`, `Matmul`, `Dot`, `Nrm2`, `Reduce`, `Scan`, `Bincount` of k terms | 8 + 4 sqrt(k) |
-| `C2C`, `R2C`, `C2R` of n points | 16 (1 + log2 n) |
+| `C2C`, `R2C`, `C2R`, `R2R`, `Padded` of n points | 16 (1 + log2 n) |
+| `Hilbert`, `Convolve`, of two and three transforms | as many times that |
+| `Half`, whose every stage may be rounded to 16 bits | 16 (1 + log2 n) |
+| `Embedded`, `Interleaved`, `Shift` | 0 |
 | anything else: `Unary`, `Binary`, a function, a library of your own | 64 |
 
 The error of a sum of k terms grows like sqrt(k) when roundings are independent, and that of a fast
 transform like log2 n (Higham, Accuracy and Stability of Numerical Algorithms, sections 2.8, 24.1).
 Complex numbers have four times as many units, but for transforms. A dtype below float32 is
-computed in float32 and rounded once, which is one unit; the units above are float32's.
+computed in float32 and rounded once, which is one unit; the units above are float32's, but those
+of `Half`.
 """
 
 import math
@@ -38,9 +42,11 @@ PASSED_ON = 4.0
 _COPIES = ("Put", "Upload", "Zeros", "Full", "Copy", "Cast", "Slice", "Reshape", "Transpose")
 _JOINED = ("Concatenate", "Broadcast", "Triangle", "Diagonal", "Arange", "Eye")
 _CHOICES = ("Take", "TakeAlong", "Where", "Mask", "Sort", "Unique")
-_EXACT = frozenset((*_COPIES, *_JOINED, *_CHOICES, "Words", "Integers", "Uniform"))
+_LAYOUTS = ("Embedded", "Interleaved", "Shift")
+_EXACT = frozenset((*_COPIES, *_JOINED, *_CHOICES, *_LAYOUTS, "Words", "Integers", "Uniform"))
 _FIXED = {"Normal": 8.0, "Axpy": 2.0, "Scal": 2.0}
-_TRANSFORMS = frozenset(("C2C", "R2C", "C2R"))
+_TRANSFORMS = dict.fromkeys(("C2C", "R2C", "C2R", "R2R", "Padded", "Half"), 1)
+_TRANSFORMS |= {"Hilbert": 2, "Convolve": 3}  # how many one after the other
 _SINGLE = 4
 _finfo: Any = ml_dtypes.finfo
 
@@ -58,10 +64,10 @@ def tolerance(message: Operation[Any], dtype: str) -> float:
     if not eps or name in _EXACT:
         return 0.0
     if name in _TRANSFORMS:
-        units = 16 * (1 + math.log2(_points(message)))
+        units = 16 * _TRANSFORMS[name] * (1 + math.log2(_points(message)))
     else:
         units = _units(message, name) * (4 if is_complex(dtype) else 1)
-    if numpy_dtype(real_of(dtype)).itemsize < _SINGLE:
+    if numpy_dtype(real_of(dtype)).itemsize < _SINGLE and name != "Half":
         return eps + units * eps_of("float32")
     return units * eps
 
@@ -84,6 +90,9 @@ def _units(message: Any, name: str) -> float:
 
 def _points(message: Any) -> int:
     """Return how many points a transform has, at most: C2R has two for each but the first."""
+    if not hasattr(message, "s"):  # a batch counts as points: what it adds is a logarithm
+        sizes: list[int] = [ref.size for ref in message.operands()]
+        return max(2 * sum(sizes), 1)
     shape = message.x.shape
     axes = range(len(shape)) if message.axes is None else message.axes
     lengths: list[int] = message.s or [shape[axis] for axis in axes]

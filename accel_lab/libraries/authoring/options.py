@@ -47,8 +47,9 @@ def travelling(name: str, hint: Any) -> tuple[str, dict[str, Callable[..., Any]]
     if DType in arms:
         return f"{unless}as_dtype({name})", {"as_dtype": canonical}
     if bool in arms:
-        text = f"{name} if {name} is True or {name} is False else as_flag({name!r}, {name})"
-        return text, {"as_flag": flag}
+        or_none = f" or {name} is None" * (type(None) in arms)
+        plainly = f"{name} is True or {name} is False{or_none}"
+        return f"{name} if {plainly} else as_flag({name!r}, {name})", {"as_flag": flag}
     return name, {}
 
 

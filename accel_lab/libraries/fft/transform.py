@@ -5,17 +5,17 @@ one of which a real transform keeps half.
 """
 
 import math
+import operator
 from functools import lru_cache
-from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, SupportsIndex, TypeAlias, get_args
 
-from accel_lab.compute.arrays.dtypes import complex_of, real_of
 from accel_lab.compute.message.buffer import AccelRef
-from accel_lab.compute.message.operation import Spec
+from accel_lab.compute.message.operation import Operation, Spec
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.authoring.dtype_sets import SINGLE_AND_DOUBLE
 from accel_lab.libraries.authoring.operand import describe, kind, require_out, result
 from accel_lab.libraries.authoring.options import Ints, Options
-from accel_lab.libraries.authoring.shaped import Shaped
+from accel_lab.libraries.authoring.shaped import DtypeRule, Shaped, complex_of
 
 Kind: TypeAlias = Literal["C2C", "R2C", "C2R"]
 Norm: TypeAlias = Literal["backward", "ortho", "forward"]
@@ -58,6 +58,7 @@ class Transform(Shaped[AccelRef], frozen=True, array_like=True, eq=False):
     library: ClassVar[str] = "fft"
     dtypes: ClassVar = SINGLE_AND_DOUBLE
     shapes: ClassVar = "(...)->?"
+    results: ClassVar[tuple[DtypeRule, ...]] = (complex_of,)
     kind: ClassVar[Kind]
     x: AccelRef
     _: Options
@@ -71,19 +72,22 @@ class Transform(Shaped[AccelRef], frozen=True, array_like=True, eq=False):
         """What SciPy's functions take behind `x`: s, axes and norm."""
         return self.s, self.axes, self.norm
 
+    def frame(self) -> Frame:
+        """Return what is done to the shape of `x`."""
+        s, axes, _ = self.given
+        return frame(self.kind, self.x.shape, s, axes)
+
     def infer(self) -> Spec:
         """Return the shape with the axes' new extents, and the dtype of the same precision."""
-        if self.norm is not None and self.norm not in NORMS:
-            raise InvalidArgument(f"{kind(self)}: norm is {self.norm!r}; it may be {_words(NORMS)}")
-        s, axes, _ = self.given
-        _require_integers(self, "s", s)
-        _require_integers(self, "axes", axes)
+        require_word(self, "norm", self.norm, (None, *NORMS))
+        require_integers(self, "s", self.s)
+        require_integers(self, "axes", self.axes)
         try:
-            shape = frame(self.kind, self.x.shape, s, axes).shape
+            shape = self.frame().shape
         except InvalidArgument as error:
             raise InvalidArgument(f"{kind(self)}: {error}; x is {describe(self.x)}") from None
-        made = complex_of(self.x.dtype)
-        spec = result(self, shape, real_of(made) if self.kind == "C2R" else made)
+        (made,) = self.results
+        spec = result(self, shape, made if isinstance(made, str) else made(self.x.dtype))
         require_out(self, self.out, spec)
         return spec
 
@@ -132,7 +136,7 @@ def _chosen(ndim: int, s: tuple[int, ...] | None, axes: tuple[int, ...] | None) 
         if count > ndim:
             raise InvalidArgument(f"s has {count} extents, and x only {ndim} axes")
         return tuple(range(ndim - count, ndim))
-    chosen = tuple(_axis(axis, ndim) for axis in axes)
+    chosen = tuple(axis_from_0(axis, ndim) for axis in axes)
     if len(set(chosen)) < len(chosen):
         raise InvalidArgument(f"axes {list(axes)} name an axis twice")
     if s is not None and len(s) != len(chosen):
@@ -140,19 +144,63 @@ def _chosen(ndim: int, s: tuple[int, ...] | None, axes: tuple[int, ...] | None) 
     return chosen
 
 
-def _axis(axis: int, ndim: int) -> int:
+def axis_from_0(axis: int, ndim: int) -> int:
+    """Return an axis counted from 0.
+
+    Raises:
+        InvalidArgument: there is no such axis.
+    """
     if not -ndim <= axis < ndim:
         raise InvalidArgument(f"axis {axis} is none of its {ndim} axes")
     return axis + ndim if axis < 0 else axis
 
 
-def _require_integers(m: Transform, name: str, value: Any) -> None:
-    """Refuse what is neither None nor a tuple of integers; True would be taken for 1."""
+def one_integer(name: str, value: SupportsIndex) -> int:
+    """Return the only integer that an argument may be.
+
+    Raises:
+        InvalidArgument: it is none.
+    """
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise InvalidArgument(f"{name} must be one integer, not {value!r}") from None
+
+
+def points(n: SupportsIndex | None) -> tuple[int, ...] | None:
+    """Return the extent of one axis; here -1 is no word for the operand's own.
+
+    Raises:
+        InvalidArgument: it is no integer from 1.
+    """
+    if n is None:
+        return None
+    extent = one_integer("n", n)
+    if extent < 1:
+        raise InvalidArgument(f"n is {extent}; a transform needs at least one point")
+    return (extent,)
+
+
+def require_integers(m: Operation[Any], name: str, value: Any) -> None:
+    """Refuse what is neither None nor a tuple of integers; True would be taken for 1.
+
+    Raises:
+        InvalidArgument: it is something else.
+    """
     if value is not None and (
         not isinstance(value, tuple) or any(type(n) is not int for n in value)
     ):
         raise InvalidArgument(f"{kind(m)}: {name} is a tuple of integers or None, not {value!r}")
 
 
-def _words(words: tuple[str, ...]) -> str:
-    return f"{', '.join(map(repr, words[:-1]))} or {words[-1]!r}"
+def require_word(m: Operation[Any], name: str, value: Any, words: tuple[Any, ...]) -> None:
+    """Refuse what is none of a few words.
+
+    Raises:
+        InvalidArgument: with those there are.
+    """
+    # An array is equal to no word, and says so by an array.
+    if not isinstance(value, str | int | None) or value not in words:
+        *others, last = (repr(word) for word in words if word is not None)
+        said = f"{', '.join(others)} or {last}"
+        raise InvalidArgument(f"{kind(m)}: {name} is {value!r}; it may be {said}")

@@ -31,6 +31,7 @@ from accel_lab.backends.cuda.fft.passes import (
     Side,
     Work,
     dense,
+    packed,
     passes,
 )
 from accel_lab.backends.cuda.fft.route import Array, Copy, Run, Task, route
@@ -316,3 +317,35 @@ def test_a_copy_walks_as_few_axes_as_it_can() -> None:
     halved = move(x.shape, x.shape, x.strides, x.strides, halved=Halved(3, 10, (1,)))
     assert [axis.extent for axis in halved.axes] == [3, 4, 5, 6]
     assert halved.nyquist == 5
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 8])
+@pytest.mark.parametrize("ndim", [1, 2, 3])
+def test_padded_lines_are_transformed_within_their_memory(copying: Play, n: int, ndim: int) -> None:
+    room = np.random.default_rng(n).standard_normal((3, 2, 4, 2 * (n // 2 + 1)))
+    lines, pairs = room[..., :n], room.view(np.complex128)
+    axes = tuple(range(-ndim, 0))
+    exact = scipy.fft.rfftn(lines, axes=axes)
+    made = frame("R2C", lines.shape, None, axes)
+    task = Task("R2C", made, 1.0, array_of(lines), array_of(pairs))
+    copies = play_route(task, lines, pairs, copying, inverse=False)
+    np.testing.assert_allclose(pairs, exact, atol=1e-12)
+    assert copies == 0 or n == 1
+
+
+@pytest.mark.parametrize("kind", ["C2C", "R2C", "C2R"])
+@pytest.mark.parametrize("n", [(8,), (4, 2), (2, 4, 8)])
+def test_a_plan_of_dense_arrays_is_theirs(kind: Kind, n: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(0)
+    real, axes = rng.standard_normal((5, *n)), tuple(range(1, 1 + len(n)))
+    half = scipy.fft.rfftn(real, axes=axes)
+    whole = real + 1j * rng.standard_normal(real.shape)
+    x, exact = {
+        "C2C": (whole, scipy.fft.fftn(whole, axes=axes)),
+        "R2C": (real, half),
+        "C2R": (half.copy(), real * math.prod(n)),
+    }[kind]
+    out = np.zeros(exact.shape, exact.dtype)
+    plan = packed(kind, n, x.view(np.float64).size)
+    play_plan(plan, x.reshape(-1), out.reshape(-1), inverse=kind == "C2R")
+    np.testing.assert_allclose(out, exact, atol=1e-12)

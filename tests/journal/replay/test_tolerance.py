@@ -99,5 +99,10 @@ def test_operators_have_a_tolerance_by_what_they_add_up() -> None:
             (array.Sort(x), 0),
             (array.Scan("cumsum", x), 8 + 4 * 12),
             (array.Scan("cumsum", x, 0), 8 + 4 * 4),
+            (fft.R2R(x, axes=(0,)), 16 * (1 + 5)),
+            (fft.Padded(x[:, :8]), 16 * (1 + 8)),
+            (fft.Hilbert(x[:, :8]), 2 * 16 * (1 + 8)),
+            (fft.Convolve(x[:, :4], x[:, :4]), 3 * 16 * (1 + 8)),
+            (fft.Shift(x), 0),
         ):
             assert tolerance(message, "float32") == units * eps_of("float32")

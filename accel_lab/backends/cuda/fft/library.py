@@ -6,8 +6,9 @@ one and borrows a large one for each call.
 """
 
 import contextlib
+import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import cupy
 from cupy.cuda import runtime
@@ -15,10 +16,13 @@ from nvmath.bindings import cufft
 
 from accel_lab.backends.cuda.fft.copies import Element
 from accel_lab.backends.cuda.fft.copy_kernels import Addresses, CopyKernels, Enqueue
-from accel_lab.backends.cuda.fft.passes import Plan
+from accel_lab.backends.cuda.fft.passes import Plan, packed
 from accel_lab.backends.cuda.fft.route import Array, Run, Step, Task, route
+from accel_lab.backends.cuda.fft.spectra import CudaSpectra, Transforms
 from accel_lab.backends.cuda.handles.fences import StreamFences
+from accel_lab.backends.spectra import Tools
 from accel_lab.libraries.authoring.plan_cache import PlanCache
+from accel_lab.libraries.fft.layouts import Half, Padded
 from accel_lab.libraries.fft.library import C2C, C2R, R2C
 from accel_lab.libraries.fft.transform import Kind, frame
 
@@ -26,17 +30,22 @@ if TYPE_CHECKING:
     from accel_lab.backends.cuda.device.device import CudaDevice
     from accel_lab.backends.cuda.device.stream import CudaStream
 
+Precision: TypeAlias = Literal["float16", "bfloat16", "single", "double"]
+
 PLAN_LIMIT = 256
 WORK_LIMIT = 256 << 20  # bytes of the work areas that are kept
 CACHE_LIMIT = 4096
 _FORWARD, _INVERSE = -1, 1
-_SINGLE = {"C2C": cufft.Type.C2C, "R2C": cufft.Type.R2C, "C2R": cufft.Type.C2R}
-_DOUBLE = {"C2C": cufft.Type.Z2Z, "R2C": cufft.Type.D2Z, "C2R": cufft.Type.Z2D}
-_TYPES = {False: _SINGLE, True: _DOUBLE}
-# By whether it is in double precision; looked up here, so that a missing one is missed at once.
-_EXECUTE: Mapping[bool, Mapping[Kind, Any]] = {
-    False: {"C2C": cufft.exec_c2c, "R2C": cufft.exec_r2c, "C2R": cufft.exec_c2r},
-    True: {"C2C": cufft.exec_z2z, "R2C": cufft.exec_d2z, "C2R": cufft.exec_z2d},
+_SINGLE: Mapping[Kind, Any] = {"C2C": cufft.Type.C2C, "R2C": cufft.Type.R2C, "C2R": cufft.Type.C2R}
+_DOUBLE: Mapping[Kind, Any] = {"C2C": cufft.Type.Z2Z, "R2C": cufft.Type.D2Z, "C2R": cufft.Type.Z2D}
+_TYPES: Mapping[Precision, Mapping[Kind, Any]] = {"single": _SINGLE, "double": _DOUBLE}
+_KINDS: Mapping[str, Kind] = {"c2c": "C2C", "r2c": "R2C", "c2r": "C2R"}
+# Real and complex, cudaDataType of library_types.h: CUDA_R_16F, CUDA_C_16F, CUDA_R_16BF, …
+_HALVES: Mapping[str, tuple[int, int]] = {"float16": (2, 6), "bfloat16": (14, 15)}
+# Looked up here, so that a missing one is missed at once.
+_EXECUTE: Mapping[Precision, Mapping[Kind, Any]] = {
+    "single": {"C2C": cufft.exec_c2c, "R2C": cufft.exec_r2c, "C2R": cufft.exec_c2r},
+    "double": {"C2C": cufft.exec_z2z, "R2C": cufft.exec_d2z, "C2R": cufft.exec_z2d},
 }
 _DOUBLES = "dD"
 
@@ -44,10 +53,10 @@ _DOUBLES = "dD"
 class Key:
     """What a plan of cuFFT depends on; there is one object for each, which is cheap to look up."""
 
-    __slots__ = ("double", "plan")
+    __slots__ = ("plan", "precision")
 
-    def __init__(self, double: bool, plan: Plan) -> None:  # noqa: FBT001 - a record
-        self.double = double
+    def __init__(self, precision: Precision, plan: Plan) -> None:
+        self.precision = precision
         self.plan = plan
 
 
@@ -71,20 +80,20 @@ class CudaPlan:
         self.handle: int = cufft.create()
         try:
             cufft.set_auto_allocation(self.handle, 0)
-            # Its kernels count in 32 bits wherever that is enough.
-            self.work_bytes: int = cufft.make_plan_many64(
-                self.handle,
-                len(plan.n),
-                list(plan.n),
-                list(plan.source.embed),
-                plan.source.stride,
-                plan.source.distance,
-                list(plan.target.embed),
-                plan.target.stride,
-                plan.target.distance,
-                int(_TYPES[key.double][plan.kind]),
-                plan.batch,
-            )
+            source = list(plan.source.embed), plan.source.stride, plan.source.distance
+            target = list(plan.target.embed), plan.target.stride, plan.target.distance
+            begin = self.handle, len(plan.n), list(plan.n)
+            self.work_bytes: int
+            if key.precision in _HALVES:
+                real, pair = _HALVES[key.precision]
+                read, written = (real if plan.kind == one else pair for one in ("R2C", "C2R"))
+                self.work_bytes = cufft.xt_make_plan_many(
+                    *begin, *source, read, *target, written, plan.batch, pair
+                )
+            else:
+                # Its kernels count in 32 bits wherever that is enough.
+                kind = int(_TYPES[key.precision][plan.kind])
+                self.work_bytes = cufft.make_plan_many64(*begin, *source, *target, kind, plan.batch)
         except BaseException:
             self.destroy()
             raise
@@ -109,13 +118,13 @@ class CudaPlan:
             cufft.destroy(self.handle)
 
 
-class CudaFft:
+class CudaFft(CudaSpectra):
     """Enqueues on the device's active stream; used by the dispatcher thread."""
 
     def __init__(self, device: "CudaDevice") -> None:
         self._device = device
         self._transforms: dict[Any, Transform] = {}
-        self._keys: dict[tuple[bool, Plan], Key] = {}
+        self._keys: dict[tuple[Precision, Plan], Key] = {}
         self._kernels = CopyKernels(device)
         self._plans: PlanCache[CudaPlan] = PlanCache(
             CudaPlan,
@@ -123,18 +132,57 @@ class CudaFft:
             most=PLAN_LIMIT,
             most_bytes=WORK_LIMIT,
         )
+        self._tools = Tools(cupy, Transforms(self._transform))
 
     def c2c(self, m: C2C, x: Any, out: Any) -> None:
         """Write the complex transform (cufftExecC2C, cufftExecZ2Z)."""
-        self._transform(m, x, out, inverse=m.inverse)
+        self._transform(m.kind, m.given, x, out, inverse=m.inverse)
 
     def r2c(self, m: R2C, x: Any, out: Any) -> None:
         """Write half of the transform of a real array (cufftExecR2C, cufftExecD2Z)."""
-        self._transform(m, x, out, inverse=False)
+        self._transform(m.kind, m.given, x, out, inverse=False)
 
     def c2r(self, m: C2R, x: Any, out: Any) -> None:
         """Write the real array of a half (cufftExecC2R, cufftExecZ2D), of a copy of it."""
-        self._transform(m, x, out, inverse=True)
+        self._transform(m.kind, m.given, x, out, inverse=True)
+
+    def padded(self, m: Padded, x: Any, out: Any) -> None:
+        """Write the transform of padded lines, in place where the memory has no gaps."""
+        if not out.size:
+            return
+        dtype = "complex64" if x.dtype.char == "f" else "complex128"
+        if m.inverse:
+            pairs = cupy.ascontiguousarray(x).view(dtype)
+            s = (*x.shape[x.ndim - m.ndim : -1], m.points)
+            self._transform("C2R", (s, m.axes, m.norm), pairs, out[..., : m.points], inverse=True)
+            out[..., m.points :] = 0
+            return
+        dense = out if out.flags.c_contiguous else cupy.empty(out.shape, out.dtype)
+        lines, pairs = x[..., : m.points], dense.view(dtype)
+        self._transform("R2C", (None, m.axes, m.norm), lines, pairs, inverse=False)
+        if dense is not out:
+            out[...] = dense
+
+    def half(self, m: Half, x: Any, out: Any) -> None:
+        """Write the transform (cufftXtMakePlanMany, cufftXtExec)."""
+        if not out.size:
+            return
+        if math.prod(m.lengths) == 1:
+            out[...] = 0
+            (out[..., 0] if m.form == "r2c" else out)[...] = x
+            return
+        precision: Precision = "float16" if m.x.dtype == "float16" else "bfloat16"
+        source = cupy.array(x, order="C")  # what becomes real numbers is overwritten
+        target = out if out.flags.c_contiguous else cupy.empty(out.shape, out.dtype)
+        kept = self._plans.use(self._key(precision, packed(_KINDS[m.form], m.lengths, m.x.size)))
+        _area = kept.prepare(self._device.active)
+        direction = _INVERSE if m.is_back else _FORWARD
+        cufft.xt_exec(kept.handle, source.data.ptr, target.data.ptr, direction)
+        factor = frame("C2C", m.lengths, None, None).factor(m.norm, inverse=m.is_back)
+        if factor != 1:
+            _SCALE[precision](target, factor, target)
+        if target is not out:
+            out[...] = target
 
     def statistics(self) -> Mapping[str, int]:
         """Return the plans there are, what they hold, and how often one was there; any thread."""
@@ -160,10 +208,10 @@ class CudaFft:
         with contextlib.suppress(runtime.CUDARuntimeError):
             self._plans.close()
 
-    def _transform(self, m: C2C | R2C | C2R, x: Any, out: Any, *, inverse: bool) -> None:
+    def _transform(self, kind: Kind, given: Any, x: Any, out: Any, *, inverse: bool) -> None:
         if not out.size:
             return
-        kind, (s, axes, norm) = m.kind, m.given
+        s, axes, norm = given
         at_x, at_out = x.data.ptr, out.data.ptr
         key = (
             kind,
@@ -187,29 +235,33 @@ class CudaFft:
             made = frame(kind, x.shape, s, axes)
             factor = made.factor(norm, inverse=inverse)
             task = Task(kind, made, factor, _array(x), _array(out))
-            double = x.dtype.char in _DOUBLES
-            transform = self._planned(task, double=double, inverse=inverse)
+            precision: Precision = "double" if x.dtype.char in _DOUBLES else "single"
+            transform = self._planned(task, precision, inverse=inverse)
             self._transforms[key] = transform
         enqueued = self._device.active.enqueuing()
         transform(at_x, at_out)
         if enqueued is not None and transform.in_one:
             enqueued()
 
-    def _planned(self, task: Task, *, double: bool, inverse: bool) -> "Transform":
+    def _planned(self, task: Task, precision: Precision, *, inverse: bool) -> "Transform":
         """Find out, once, how to do a transform."""
         found = route(task)
         direction = _INVERSE if inverse else _FORWARD
-        steps = [self._step(step, double=double, direction=direction) for step in found.steps]
+        steps = [self._step(step, precision, direction) for step in found.steps]
         return Transform(steps, found.first_bytes, found.second_bytes)
 
-    def _step(self, step: Step, *, double: bool, direction: int) -> Enqueue:
+    def _key(self, precision: Precision, plan: Plan) -> Key:
+        return self._keys.setdefault((precision, plan), Key(precision, plan))
+
+    def _step(self, step: Step, precision: Precision, direction: int) -> Enqueue:
+        is_double = precision == "double"
         if not isinstance(step, Run):
-            return self._kernels.enqueue(step, double=double)
+            return self._kernels.enqueue(step, double=is_double)
         plan, offsets, _ = step.work
-        execute = _EXECUTE[double][plan.kind]
+        execute = _EXECUTE[precision][plan.kind]
         extra = (direction,) if plan.kind == "C2C" else ()
-        key = self._keys.setdefault((double, plan), Key(double, plan))
-        element = 16 if double else 8
+        key = self._key(precision, plan)
+        element = 16 if is_double else 8
         from_one = element // 2 if plan.kind == "R2C" else element
         to_one = element // 2 if plan.kind == "C2R" else element
         shifts = tuple((from_one * i, to_one * o) for i, o in offsets)
@@ -259,6 +311,23 @@ class Transform:
         at = (x, out, at_first, at_second)
         for step in self._steps:
             step(at)
+
+
+_SCALE = {
+    "float16": cupy.ElementwiseKernel(
+        "float16 x, float32 factor", "float16 y", "y = (float)x * factor", "accel_lab_scale_half"
+    ),
+    "bfloat16": cupy.ElementwiseKernel(  # of its bits, rounded to even
+        "uint16 x, float32 factor",
+        "uint16 y",
+        """
+        float scaled = __uint_as_float((unsigned int)x << 16) * factor;
+        unsigned int bits = __float_as_uint(scaled);
+        y = isnan(scaled) ? 0x7fc0 : (bits + 0x7fff + (bits >> 16 & 1)) >> 16
+        """,
+        "accel_lab_scale_bfloat",
+    ),
+}
 
 
 def _array(x: Any) -> Array:

@@ -91,6 +91,18 @@ def order_of(strides: Axes) -> list[int]:
     return sorted(range(len(strides)), key=lambda axis: -abs(strides[axis]))
 
 
+def packed(kind: Kind, n: Axes, elements: int) -> Plan:
+    """Return the plan of dense arrays: the operand has so many real numbers, two in a complex one.
+
+    cuFFT takes no others in half precision.
+    """
+    half = (*n[:-1], n[-1] // 2 + 1)
+    read, written = (half if kind == one else n for one in ("C2R", "R2C"))
+    source, target = (Side(embed, 1, math.prod(embed)) for embed in (read, written))
+    held = elements if kind == "R2C" else elements // 2
+    return Plan(kind, n, source, target, held // source.distance)
+
+
 def passes(
     work: Work, source: Layout, target: Layout, *, most_calls: int | None = FEW_CALLS
 ) -> list[Pass] | None:
