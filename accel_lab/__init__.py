@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from accel_lab.libraries import fft as fft
     from accel_lab.libraries import jit as jit
     from accel_lab.libraries import rng as rng
+    from accel_lab.libraries import tensor as tensor
     from accel_lab.system import System as System
 
 __all__ = [

@@ -111,6 +111,10 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "blas.Gbmv": {"kl": 0},
     "blas.Trsm": {"unit": True},
     "blas.Trsv": {"unit": True},
+    "tensor.Binary": {"subscripts": "...,...->..."},
+    "tensor.Permute": {"subscripts": "...->..."},
+    "tensor.Reduce": {"subscripts": "...->"},
+    "tensor.Trinary": {"subscripts": "...,...,...->..."},
 }
 """What the fields are that every message of a kind has; every dtype has these functions."""
 

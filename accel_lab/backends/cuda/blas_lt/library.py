@@ -13,10 +13,10 @@ import cupy
 from cupy.cuda import runtime
 from nvmath.bindings import cublasLt
 
+from accel_lab.backends.cuda.array.narrow import store, widened
 from accel_lab.backends.cuda.blas_lt.algorithms import Algorithm, Algorithms
 from accel_lab.backends.cuda.blas_lt.asking import Ask, ask_of, asked
 from accel_lab.backends.cuda.blas_lt.call import Call
-from accel_lab.backends.cuda.blas_lt.operands import store, widened
 from accel_lab.backends.cuda.blas_lt.plan import WORKSPACE_BYTES, LtPlan
 from accel_lab.backends.cuda.blas_lt.tuning import LtHandle, measured
 from accel_lab.backends.cuda.handles.fences import StreamFences

@@ -1,13 +1,10 @@
-"""CuPy's arrays as cuBLASLt takes them, and as what is computed step by step takes them."""
+"""CuPy's arrays as cuBLASLt takes them."""
 
-from functools import lru_cache
 from typing import Any
 
 import cupy
 
-from accel_lab.backends.cuda.array.elementwise import cast_kernel
 from accel_lab.backends.cuda.blas_lt.call import Memory, T, memory
-from accel_lab.backends.cuda.device.narrow_floats import FORMATS
 
 
 def placed(x: Any, *, turned: bool, operation: int | None = None) -> tuple[Any, Memory]:
@@ -38,32 +35,6 @@ def target(out: Any) -> tuple[Any, Memory]:
         found = memory(out.shape, out.strides, out.itemsize)
     assert found is not None
     return out, found
-
-
-def widened(x: Any, dtype: str, wide: str) -> Any:
-    """Return an array in a wider dtype, of narrow floats by their bits."""
-    if x is None or dtype == wide:
-        return x
-    if dtype not in FORMATS:
-        return x.astype(wide)
-    made = cupy.ndarray(x.shape, wide)
-    _cast(dtype, wide)(x, made)
-    return made
-
-
-def store(value: Any, to: Any, dtype: str) -> None:
-    """Write an array, rounded to a dtype, of narrow floats to their bits."""
-    if not to.size:
-        return
-    if dtype in FORMATS:
-        _cast(str(value.dtype), dtype)(cupy.broadcast_to(value, to.shape), to)
-    else:
-        to[...] = value
-
-
-@lru_cache(maxsize=64)
-def _cast(source: str, target_: str) -> Any:
-    return cast_kernel(source, target_)
 
 
 def _empty(shape: tuple[int, ...], dtype: Any, *, by_rows: bool) -> Any:
