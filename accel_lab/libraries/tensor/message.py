@@ -1,14 +1,13 @@
 """What the messages of `tensor` have in common: names of axes, functions, and what is refused."""
 
 from collections.abc import Iterable
-from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from accel_lab.compute.arrays.dtypes import is_complex
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.authoring.dtype_sets import SINGLE_AND_DOUBLE
-from accel_lab.libraries.authoring.operand import kind, named
+from accel_lab.libraries.authoring.operand import describe, kind
 from accel_lab.libraries.tensor.modes import Modes, modes_of
 
 BinaryOp: TypeAlias = Literal["add", "mul", "max", "min"]
@@ -59,8 +58,14 @@ def named_axes(message: Any, refs: Iterable[AccelRef]) -> Modes:
     try:
         return modes_of(message.subscripts, tuple([ref.shape for ref in several]))
     except ValueError as error:
-        given = " and ".join(map(partial(named, message), several))
+        given = " and ".join(_given(message, at, ref) for at, ref in enumerate(several))
         raise InvalidArgument(f"{kind(message)}: {error}; {given}") from None
+
+
+def _given(message: Any, at: int, ref: AccelRef) -> str:
+    fields = message.__struct_fields__
+    name = next((one for one in fields if getattr(message, one) is ref), f"tensors[{at}]")
+    return f"{name} is {describe(ref)}"
 
 
 def require_op(message: Any, name: str, known: tuple[str, ...], dtype: str) -> None:

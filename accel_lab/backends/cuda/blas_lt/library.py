@@ -103,7 +103,10 @@ class CudaBlasLt:
         """Write what the message asks for (cublasLtMatmul)."""
         counts = bool(factors[0]) and x.a.size > 0 and out.d.size > 0
         ask = ask_of(m, x, out, factors)
-        if counts and self._run(ask):
+        # Nothing says whether it would sum op(a) before its scale or after.
+        scaled = x.scale_a is not None or x.scale_b is not None
+        summed = scaled and m.bias_gradient in ("a", "b")
+        if counts and not summed and self._run(ask):
             self._rest(m, ask, out)
         else:
             self._in_order(m, ask, x, out, counts=counts)

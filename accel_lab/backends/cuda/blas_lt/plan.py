@@ -54,7 +54,7 @@ _EPILOGUES = {one.name: int(one) for one in cublasLt.Epilogue}
 _OUTER_VECTORS = int(cublasLt.MatmulMatrixScale.OUTER_VEC_32F)
 # Partial sums are not rounded to the dtype of the result.
 _REDUCTIONS = int(cublasLt.ReductionScheme.INPLACE | cublasLt.ReductionScheme.COMPUTE_TYPE)
-_NO_ADDRESS = 1  # stands for one that is set before each call; with 0 nothing would be found
+_SOMEWHERE = 256  # stands for one that is set before each call; with 0 nothing would be found
 
 
 class Addresses(NamedTuple):
@@ -104,16 +104,16 @@ class LtPlan:
         self._set(_DESC.TRANSB, call.operations[1])
         self._set(_DESC.EPILOGUE, _EPILOGUES[call.epilogue])
         if call.bias_dtype:
-            self._set(_DESC.BIAS_POINTER, _NO_ADDRESS)
+            self._set(_DESC.BIAS_POINTER, _SOMEWHERE)
             self._set(_DESC.BIAS_BATCH_STRIDE, call.bias_step)
             if call.bias_dtype != call.dtypes[3]:
                 self._set(_DESC.BIAS_DATA_TYPE, TYPES[call.bias_dtype])
         if call.aux_leading:
-            self._set(_DESC.EPILOGUE_AUX_POINTER, _NO_ADDRESS)
+            self._set(_DESC.EPILOGUE_AUX_POINTER, _SOMEWHERE)
             self._set(_DESC.EPILOGUE_AUX_LD, call.aux_leading)
         for mark, attribute in _POINTERS.items():
             if mark in call.marks:
-                self._set(attribute, _NO_ADDRESS)
+                self._set(attribute, _SOMEWHERE)
         if call.vectors:
             self._set(_DESC.A_SCALE_MODE, _OUTER_VECTORS)
             self._set(_DESC.B_SCALE_MODE, _OUTER_VECTORS)
