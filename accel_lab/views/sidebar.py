@@ -105,7 +105,7 @@ def sidebar(lab: Lab | Source, *, rate_hz: float = DEFAULT_HZ) -> SidebarView:
 
 def _device(node: Node, scene: Scene, source: Source) -> State:
     running = sorted(scene.running.get(node.name, ()), key=lambda one: one.start)
-    share = busy(scene, source, node.name)
+    share = None if scene.closed else busy(scene, source, node.name)
     device: State = {
         "name": node.name,
         "state": node.state,

@@ -3,15 +3,14 @@
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
 
-from accel_lab.backends import listed
 from accel_lab.compute.arrays.dtypes import numpy_dtype
 from accel_lab.compute.device import Device
 from accel_lab.compute.message.buffer import AccelRef
@@ -66,12 +65,6 @@ class Declared:
         """The names of the axes behind `...`."""
         found = {axis for taken in self.takes.values() for axis in taken.inner}
         return sorted(axis for axis in found if not axis.isdecimal())
-
-    @property
-    def offered(self) -> set[str]:
-        """The dtypes for which some backend has it."""
-        tables = [import_module(f"accel_lab.backends.{one}.support").SUPPORT for one in listed()]
-        return set().union(*(table[self.row] for table in tables))
 
     @property
     def has_dots(self) -> bool:
@@ -291,6 +284,16 @@ def answer(device: Device, message: Shaped[Any]) -> Any:
     for x, ref in zip(arrays, refs, strict=True):
         assert (x.shape, x.dtype) == (ref.shape, numpy_dtype(ref.dtype))
     return got
+
+
+@contextmanager
+def told(case: str) -> Iterator[None]:
+    """Say with what fails that fails: a test of each message tries many, to be quick."""
+    try:
+        yield
+    except BaseException as error:
+        error.add_note(f"with {case}")
+        raise
 
 
 def fits(shape: tuple[int, ...], announced: tuple[int | None, ...]) -> bool:

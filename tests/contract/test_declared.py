@@ -5,6 +5,7 @@ contiguous operands.
 """
 
 from functools import partial
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -34,14 +35,11 @@ from tests.contract.declared import (
     of_each,
     one_of,
     sample,
+    told,
     turned,
 )
 from tests.contract.samples import LAYOUTS, Layout, assert_same, refused, value
 
-of_each_dtype = pytest.mark.parametrize(
-    ("name", "dtype"),
-    [(name, dtype) for name, one in DECLARED.items() for dtype in NAMES if dtype in one.offered],
-)
 of_each_with_out = pytest.mark.parametrize(
     "name", [name for name, one in DECLARED.items() if one.has_out]
 )
@@ -53,36 +51,35 @@ of_each_that_scales = pytest.mark.parametrize(
 )
 
 
-@of_each_dtype
-@pytest.mark.parametrize("layout", LAYOUTS)
+@of_each
 def test_strides_change_nothing_and_operands_stay(
-    device: Device, support: Support, name: str, layout: Layout, dtype: str
+    device: Device, support: Support, name: str
 ) -> None:
-    if dtype not in dtypes_of(support, name):
-        pytest.skip(f"there is no {name} of {dtype}")
-    one = sample(DECLARED[name], dtype, different)
-    expected = answer(device, one.message(one.placed(device)))
-    operands = one.placed(device, layout)
-    assert_close(answer(device, one.message(operands)), expected)
-    for operand, x in one.arrays().items():
-        assert_same(value(device, operands[operand]), x)
+    for dtype in sorted(dtypes_of(support, name)):
+        one = sample(DECLARED[name], dtype, different)
+        expected = answer(device, one.message(one.placed(device)))
+        for layout in LAYOUTS:
+            with told(f"{layout} {dtype}"):
+                operands = one.placed(device, layout)
+                assert_close(answer(device, one.message(operands)), expected)
+                for operand, x in one.arrays().items():
+                    assert_same(value(device, operands[operand]), x)
 
 
 @of_each
-@pytest.mark.parametrize("dtype", NAMES)
-def test_a_dtype_is_taken_or_refused_by_name(
-    device: Device, support: Support, name: str, dtype: str
-) -> None:
-    one = sample(DECLARED[name], dtype, different)
-    operands = one.placed(device)
+def test_a_dtype_is_taken_or_refused_by_name(device: Device, support: Support, name: str) -> None:
     taken = dtypes_of(support, name)
-    if dtype in taken:
-        for ref in handles(device.ask(one.message(operands))):
-            ref.result(WAIT_S)
-        return
-    words = (DECLARED[name].row, f"of {dtype}", *taken, "array.cast")
-    with refused(device, *words, error=UnsupportedDtype):
-        device.ask(one.message(operands))
+    for dtype in NAMES:
+        with told(dtype):
+            one = sample(DECLARED[name], dtype, different)
+            operands = one.placed(device)
+            if dtype in taken:
+                for ref in handles(device.ask(one.message(operands))):
+                    ref.result(WAIT_S)
+                continue
+            words = (DECLARED[name].row, f"of {dtype}", *taken, "array.cast")
+            with refused(device, *words, error=UnsupportedDtype):
+                device.ask(one.message(operands))
 
 
 @of_each
@@ -131,14 +128,16 @@ def test_an_operand_without_the_dots_serves_all(
 
 
 @of_each_that_turns
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("dtype", ["float32", "complex64"])
 def test_an_operand_that_is_turned_is_its_transpose(
-    device: Device, support: Support, name: str, layout: Layout, dtype: str
+    device: Device, support: Support, name: str
 ) -> None:
-    if dtype not in dtypes_of(support, name):
-        pytest.skip(f"there is no {name} of {dtype}")
-    one = sample(DECLARED[name], dtype, different)
+    for dtype in sorted({"float32", "complex64"} & dtypes_of(support, name)):
+        for layout in LAYOUTS:
+            with told(f"{layout} {dtype}"):
+                answer_turned(device, sample(DECLARED[name], dtype, different), layout)
+
+
+def answer_turned(device: Device, one: Sample, layout: Layout) -> None:
     for operand, taken in one.declared.takes.items():
         if not taken.turned_by:
             continue
@@ -251,12 +250,15 @@ def test_operands_of_two_dtypes_are_refused(device: Device, support: Support, na
 
 
 @of_each_with_out
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_out_may_be_a_part_and_the_rest_stays(
-    device: Device, support: Support, name: str, layout: Layout
-) -> None:
+def test_out_may_be_a_part_and_the_rest_stays(device: Device, support: Support, name: str) -> None:
     one = drawn(support, name)
     expected = answer(device, one.message(one.placed(device)))
+    for layout in LAYOUTS:
+        with told(layout):
+            answer_into_a_part(device, one, layout, expected)
+
+
+def answer_into_a_part(device: Device, one: Sample, layout: Layout, expected: Any) -> None:
     around = np.full([2 * n + 3 for n in expected.shape], 1, expected.dtype)
     inside = tuple(slice(1, 2 * n + 1, 2) for n in expected.shape)
     base = device.put(around)
@@ -268,17 +270,17 @@ def test_out_may_be_a_part_and_the_rest_stays(
     assert_same(value(device, base), around)
 
 
-@of_each_dtype
+@of_each_with_out
 def test_out_may_be_an_operand_if_the_message_says_so(
-    device: Device, support: Support, name: str, dtype: str
+    device: Device, support: Support, name: str
 ) -> None:
-    if dtype not in dtypes_of(support, name) or not DECLARED[name].has_out:
-        pytest.skip(f"there is no {name} of {dtype}, or it has no out")
-    whole = sample(DECLARED[name], dtype, alike)
-    # Of a number what is made of all elements has the shape, too.
-    bare = [] if DECLARED[name].needs_an_axis else [whole.with_batch()]
-    for one in (whole, *bare):
-        answer_in_place(device, one)
+    for dtype in sorted(dtypes_of(support, name)):
+        whole = sample(DECLARED[name], dtype, alike)
+        # Of a number what is made of all elements has the shape, too.
+        bare = [] if DECLARED[name].needs_an_axis else [whole.with_batch()]
+        for one in (whole, *bare):
+            with told(dtype):
+                answer_in_place(device, one)
 
 
 def answer_in_place(device: Device, one: Sample) -> None:

@@ -9,6 +9,8 @@ parts.
 
 # ruff: noqa: PLC0414 - names of this module, wherever they are written
 
+from itertools import accumulate
+from math import prod
 from typing import ClassVar
 
 from accel_lab.actor.reply import Reply
@@ -20,8 +22,10 @@ from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.authoring.default_actor import DefaultActor
 from accel_lab.libraries.authoring.dtype_sets import INEXACT
 from accel_lab.libraries.authoring.function import function
-from accel_lab.libraries.authoring.operand import array_of, describe
+from accel_lab.libraries.authoring.operand import array_of, describe, element
 from accel_lab.libraries.authoring.options import Factor, Options
+from accel_lab.libraries.blas.grouped import GemmGrouped as GemmGrouped
+from accel_lab.libraries.blas.grouped import gemm_grouped as gemm_grouped
 from accel_lab.libraries.blas.level1 import Asum as Asum
 from accel_lab.libraries.blas.level1 import Givens as Givens
 from accel_lab.libraries.blas.level1 import Iamax as Iamax
@@ -183,6 +187,20 @@ class BlasActor(DefaultActor):
     """Owns the handle of BLAS in one context."""
 
     library: ClassVar = "blas"
+
+    @handles(GemmGrouped)
+    def gemm_grouped(self, m: GemmGrouped, launch: Launch) -> None:
+        """Enqueue the products, each into its part of the result."""
+        shapes = m.shapes_made()
+        alpha = element(m, "alpha", m.alpha, m.a[0].dtype)
+        left, right = ([launch.read(one) for one in of] for of in (m.a, m.b))
+        out = launch.empty()
+        ends = accumulate(map(prod, shapes))
+        parts = [
+            out[end - prod(shape) : end].reshape(shape)
+            for end, shape in zip(ends, shapes, strict=True)
+        ]
+        self.lib.gemm_grouped(m, left, right, parts, alpha)
 
     @handles(Swap)
     def swap(self, m: Swap, launch: Launch) -> None:

@@ -15,7 +15,8 @@ Uplo: TypeAlias = Literal["l", "u"]
 Side: TypeAlias = Literal["l", "r"]
 """On which side of the other operand a matrix stands."""
 
-_VALUES = {"trans": ("n", "t", "c"), "uplo": ("l", "u"), "side": ("l", "r")}
+_VALUES: dict[str, tuple[str, ...]] = {"uplo": ("l", "u"), "side": ("l", "r")}
+_VALUES |= dict.fromkeys(("trans", "trans_a", "trans_b"), ("n", "t", "c"))
 
 
 class BlasMessage(Shaped[AccelRef], frozen=True, array_like=True, eq=False):

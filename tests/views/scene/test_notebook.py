@@ -2,9 +2,9 @@
 
 import asyncio
 import os
+import statistics
 import subprocess
 import sys
-import statistics
 import threading
 import time
 from pathlib import Path

@@ -11,7 +11,16 @@ from scipy.linalg import blas
 
 from accel_lab.compute.arrays.dtypes import NAMES, is_float, itemsize
 from accel_lab.libraries.authoring.operand import Number
-from accel_lab.libraries.blas.library import Axpy, Dot, Gemv, Nrm2, Product, Scal, Trans
+from accel_lab.libraries.blas.library import (
+    Axpy,
+    Dot,
+    GemmGrouped,
+    Gemv,
+    Nrm2,
+    Product,
+    Scal,
+    Trans,
+)
 
 _NARROW = frozenset(
     name for name in NAMES if is_float(name) and itemsize(name) < itemsize("float32")
@@ -31,6 +40,15 @@ class HostProducts:
         _multiply(m.a.dtype, turned(a, m.trans_a), turned(b, m.trans_b), c, out, alpha, beta)
 
     gemm_strided_batched = gemm
+
+    @np.errstate(all="ignore")
+    def gemm_grouped(
+        self, m: GemmGrouped, a: list[Any], b: list[Any], out: list[Any], alpha: Number
+    ) -> None:
+        """Write alpha op(a[i]) @ op(b[i]), one product after the other."""
+        dtype = m.a[0].dtype
+        for left, right, to in zip(a, b, out, strict=True):
+            _multiply(dtype, turned(left, m.trans_a), turned(right, m.trans_b), None, to, alpha, 0)
 
     @np.errstate(all="ignore")
     def gemv(self, m: Gemv, a: Any, x: Any, y: Any, out: Any, alpha: Number, beta: Number) -> None:
