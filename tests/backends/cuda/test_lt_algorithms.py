@@ -5,7 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from accel_lab.backends.cuda.blas_lt.algorithms import BYTES, SAVED_AFTER, Algorithm, Algorithms
+from accel_lab.backends.cuda.blas_lt.algorithms import (
+    BYTES,
+    SAVED_AFTER,
+    Algorithm,
+    Algorithms,
+)
 
 GUESSED = Algorithm(bytes(range(BYTES)), 1024)
 MEASURED = Algorithm(bytes(BYTES), 0, measured=True)
@@ -54,6 +59,20 @@ def test_contexts_keep_what_others_have_found_and_measured(tmp_path: Path) -> No
     both = opened(tmp_path)
     assert both.get(KEY) == MEASURED, "a guess is in place of what was measured"
     assert both.get("of one") == both.get("of the other") == MEASURED
+
+
+def test_the_oldest_guesses_make_room(tmp_path: Path) -> None:
+    first = Algorithms(tmp_path, "H100", 130100, most=8)
+    first.put(KEY, MEASURED)
+    for at in range(100):
+        first.put(at, GUESSED)
+        assert len(first) <= 8
+    first.save()
+    for one in (first, opened(tmp_path)):
+        assert len(one) <= 8
+        assert one.get(0) is None
+        assert one.get(99) == GUESSED
+        assert one.get(KEY) == MEASURED
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,8 @@ from accel_lab.compute.machine.private_folder import is_private
 
 FORMAT = 1
 BYTES = 64
+MOST = 4096
+"""So many are kept; the oldest guesses go first."""
 SAVED_AFTER = 32
 """So many new ones are written at once."""
 
@@ -40,12 +42,14 @@ class Algorithms:
     Parameters:
         folder: where the file is, and with it those of others.
         card, version: of what they are.
+        most: how many are kept.
     """
 
-    def __init__(self, folder: Path, card: str, version: int) -> None:
+    def __init__(self, folder: Path, card: str, version: int, most: int = MOST) -> None:
         self.path = folder / f"{key_of(FORMAT, card, version)}.json"
         self._known = _read(self.path)
         self._unsaved = 0
+        self._most = most
 
     def __len__(self) -> int:
         return len(self._known)
@@ -61,6 +65,7 @@ class Algorithms:
     def put(self, key: object, algorithm: Algorithm) -> None:
         """Keep one; those that were measured are on disk at once, others with the next save."""
         self._known[key_of(key)] = algorithm
+        self._trim()
         self._unsaved += 1
         if algorithm.measured or self._unsaved >= SAVED_AFTER:
             self.save()
@@ -70,11 +75,13 @@ class Algorithms:
         if not self._unsaved:
             return
         self._unsaved = 0
-        others = _read(self.path)
-        for key, one in others.items():
-            mine = self._known.get(key)
-            if mine is None or (one.measured and not mine.measured):
-                self._known[key] = one
+        others, mine = _read(self.path), self._known
+        known = {key: one for key, one in others.items() if key not in mine}
+        for key, one in mine.items():
+            other = others.get(key, one)
+            known[key] = other if other.measured and not one.measured else one
+        self._known = known
+        self._trim()
         text = json.dumps({key: [one.data.hex(), *one[1:]] for key, one in self._known.items()})
         with suppress(OSError):  # then they are found anew in each process
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -82,6 +89,14 @@ class Algorithms:
             with os.fdopen(descriptor, "w") as file:
                 file.write(text)
             Path(name).replace(self.path)
+
+    def _trim(self) -> None:
+        """Forget the oldest where there are too many, guesses before all."""
+        over = len(self._known) - self._most
+        if over > 0:
+            guesses = [key for key, one in self._known.items() if not one.measured]
+            for key in (guesses or list(self._known))[: max(over, self._most // 2)]:
+                del self._known[key]
 
 
 def _read(path: Path) -> dict[str, Algorithm]:
