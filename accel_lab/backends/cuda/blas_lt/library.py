@@ -51,7 +51,7 @@ class CudaBlasLt:
 
     def __init__(self, device: "CudaDevice") -> None:
         self._device = device
-        self._workspace = cupy.ndarray((WORKSPACE_BYTES,), "B")
+        self._workspace: Any = None  # many contexts never need it
         self._handle: int = cublasLt.create()
         card = runtime.getDeviceProperties(device.index)["name"].decode()
         folder = cache_folder() / "cuda-blas-lt"
@@ -132,6 +132,12 @@ class CudaBlasLt:
         counted = {"algorithms": len(self._algorithms), "by cuBLASLt": self._asked_for}
         return {**self._plans.statistics(), **counted, "in steps": self._in_steps}
 
+    def trim(self) -> None:
+        """Give the workspace back, and every plan; waits for the device."""
+        runtime.deviceSynchronize()  # another library may have asked for room, on its stream
+        self._workspace = None
+        self._plans.close()
+
     def close(self) -> None:
         """Save what was found, and destroy plans and handle; waits for the device."""
         self._algorithms.save()
@@ -147,6 +153,8 @@ class CudaBlasLt:
         plan = self._plans.use(found.call)
         if plan.algorithm is None:
             return False
+        if self._workspace is None:
+            self._workspace = cupy.ndarray((WORKSPACE_BYTES,), "B")
         plan.run(found.at, ask.factors, self._workspace.data.ptr, self._device.active.ptr)
         if enqueued is not None:
             enqueued()

@@ -25,7 +25,8 @@ class CudaTensor:
 
     def __init__(self, device: "CudaDevice") -> None:
         self._device = device
-        self._cutensor = Cutensor(device) if installed() else None
+        self._cutensor: Cutensor | None = None
+        self._is_looked_for = False
         self._contracted = {"by cuTENSOR": 0, "by cuBLAS": 0}
 
     def contract(self, m: Contract, tensors: tuple[Any, ...], out: Any, alpha: Number) -> None:
@@ -38,10 +39,11 @@ class CudaTensor:
         steps = steps_of(m.subscripts, tuple([x.shape for x in tensors]), m.optimize)
         held = [widened(x, dtype, wide) for x in tensors]
         multiply: evaluation.Multiply | None = None
-        if self._cutensor is not None and all(x.size for x in held):
+        library = self._found()
+        if library is not None and all(x.size for x in held):
             # What is held in double precision is computed in that, unless less will do.
             compute = m.compute if wide == dtype else ""
-            multiply = partial(self._cutensor.multiply, compute)
+            multiply = partial(library.multiply, compute)
         self._contracted["by cuBLAS" if multiply is None else "by cuTENSOR"] += 1
         made = evaluation.contracted(cupy, steps, held, multiply)
         store(evaluation.scaled(made, alpha), out, dtype)
@@ -81,6 +83,13 @@ class CudaTensor:
         if out.size:
             arrays = tuple([_wide(x, dtype) for x in (a, b, c)])
             store(evaluation.trinary(cupy, m, arrays, (alpha, beta, gamma)), out, dtype)
+
+    def _found(self) -> Cutensor | None:
+        """Return cuTENSOR, which is large and loaded when it is first needed; None without it."""
+        if not self._is_looked_for:
+            self._is_looked_for = True
+            self._cutensor = Cutensor(self._device) if installed() else None
+        return self._cutensor
 
     def statistics(self) -> Mapping[str, int]:
         """Count the contractions that each library did, and what is planned; any thread."""
