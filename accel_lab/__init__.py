@@ -29,11 +29,13 @@ if TYPE_CHECKING:
     from accel_lab.journal.replay.replay import Replay as Replay
     from accel_lab.libraries import array as array
     from accel_lab.libraries import blas as blas
+    from accel_lab.libraries import blas_lt as blas_lt
     from accel_lab.libraries import fft as fft
     from accel_lab.libraries import jit as jit
     from accel_lab.libraries import rng as rng
     from accel_lab.libraries import solver as solver
     from accel_lab.libraries import sparse as sparse
+    from accel_lab.libraries import tensor as tensor
     from accel_lab.system import System as System
 
 __all__ = [

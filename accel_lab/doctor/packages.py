@@ -44,6 +44,7 @@ class Package(msgspec.Struct, frozen=True):
 CORE = (
     Package("cloudpickle", "cloudpickle", "3.0", "cloudpickle"),
     Package("ml_dtypes", "ml_dtypes", "0.5", "ml_dtypes"),
+    Package("opt_einsum", "opt_einsum", "3.4", "opt_einsum"),
     Package("msgspec", "msgspec", "0.19", "msgspec"),
     Package("numpy", "numpy", "2.1", "numpy"),
     Package("nvidia-ml-py", "nvidia-ml-py", "12.560", "pynvml"),

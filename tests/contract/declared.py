@@ -103,10 +103,14 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "array.Unary": {"op": "absolute"},
     "array.Where": {"numbers": (0, 1)},
     "blas.Gbmv": {"kl": 0},
-    "fft.Embedded": {"n": (2,)},
     "blas.Trsm": {"unit": True},
     "blas.Trsv": {"unit": True},
+    "fft.Embedded": {"n": (2,)},
     "solver.RandomizedSvd": {"k": 2},
+    "tensor.Binary": {"subscripts": "...,...->..."},
+    "tensor.Permute": {"subscripts": "...->..."},
+    "tensor.Reduce": {"subscripts": "...->"},
+    "tensor.Trinary": {"subscripts": "...,...,...->..."},
 }
 """What the fields are that every message of a kind has; every dtype has these functions."""
 

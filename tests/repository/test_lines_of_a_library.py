@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from accel_lab.libraries.authoring.registration import messages
+from accel_lab.library_modules import LIBRARIES
 from tests.project import PACKAGE, ROOT
 from tests.repository.test_add_a_library import PAGE, file_of
 from tests.repository.test_docs import blocks
@@ -42,7 +43,9 @@ ALSO = {
 def files(library: str) -> Iterator[Path]:
     """Yield what has the library's name: its file or folder on each floor, its tests."""
     names = "|".join((library, *ALSO.get(library, ())))
-    own = re.compile(rf"({library}|test_(cuda_)?({names})(_\w+)?)(\.py)?")
+    others = [one for one in LIBRARIES if one.startswith(f"{library}_")]  # `blas_lt` is not `blas`
+    but = "".join(rf"(?!{one}\b)" for one in others)
+    own = re.compile(rf"({library}|test_(cuda_)?{but}({names})(_\w+)?)(\.py)?")
     for folder in ROOMS:
         for path in folder.rglob("*.py"):
             if any(own.fullmatch(part) for part in path.relative_to(folder).parts):

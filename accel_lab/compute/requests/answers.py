@@ -428,7 +428,9 @@ def _let_go(pending: dict[int, Reply[Any]], seqs: Iterable[int]) -> list[int]:
     for seq in seqs:
         reply = pending.get(seq)
         if type(reply) is ResultsReply:
-            held += [seq] if reply.let_go() else []
+            # Whoever is about to return it has not taken its handles yet.
+            is_held = getrefcount(reply) > _OF_NOBODY or reply.let_go()
+            held += [seq] if is_held else []
             continue
         if not isinstance(reply, Ref):
             continue

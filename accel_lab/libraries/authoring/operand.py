@@ -86,7 +86,7 @@ def result(message: Operation[Any], shape: tuple[int, ...], dtype: str) -> Spec:
 
 
 def require_out(
-    message: Operation[Any], out: AccelRef | None, spec: Spec, *apart: AccelRef
+    message: Operation[Any], out: AccelRef | None, spec: Spec, *apart: AccelRef | None
 ) -> None:
     """Refuse an `out` of another shape or dtype, or one that is an operand among `apart`.
 
@@ -101,7 +101,7 @@ def require_out(
             f"{kind(message)} results in {dtype}{list(shape)}, but out is {describe(out)}"
         )
     for ref in apart:
-        if ref.id == out.id:
+        if ref is not None and ref.id == out.id:
             raise InvalidArgument(
                 f"{kind(message)} reads an operand while it writes out, but "
                 f"{named(message, ref)}, and out is the same buffer {short(out.id)}; "

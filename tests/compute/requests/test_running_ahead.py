@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel_lab import Device, System
+from accel_lab import Device, System, array
 from accel_lab.compute.message.buffer import Owner
 from accel_lab.compute.output import cell_origin
 from accel_lab.compute.wire.link import Link
@@ -88,6 +88,17 @@ def test_what_somebody_holds_is_kept(gpu: Device, tmp_path: Path) -> None:
     gate.touch()
     for k in (0, 1, 63, 64, MESSAGES // 2, MESSAGES - 1):
         np.testing.assert_array_equal(kept[k].get(timeout_s=WAIT), np.full(4, 1.0 + k))
+
+
+def test_each_of_several_results_that_somebody_holds_is_kept(gpu: Device, tmp_path: Path) -> None:
+    """Also where the look for what nobody holds comes before the caller has them."""
+    x = gpu.put(np.arange(4.0)).result(WAIT)
+    gate = held(gpu, tmp_path)
+    kept: list[Any] = [gpu.ask(array.Unique(x, indices=True)) for _ in range(MESSAGES // 4)]
+    assert [at for at, parts in enumerate(kept) if not parts.indices.is_valid] == []
+    gate.touch()
+    for parts in kept[:: FEW // 4]:
+        np.testing.assert_array_equal(parts.values.get(timeout_s=WAIT), np.arange(4.0))
 
 
 def test_a_handle_that_is_found_again_says_that_it_was_freed(gpu: Device, tmp_path: Path) -> None:
