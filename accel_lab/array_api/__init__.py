@@ -10,6 +10,7 @@ Runs in the notebook's process.
 import math
 
 from accel_lab.array_api import fourier
+from accel_lab.array_api import linalg as linalg
 from accel_lab.array_api.creation import *  # noqa: F403 - the standard has one flat namespace
 from accel_lab.array_api.devices import use_device as use_device
 from accel_lab.array_api.dtypes import *  # noqa: F403 - as above

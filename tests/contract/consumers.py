@@ -17,7 +17,10 @@ import scipy.signal
 import scipy.special
 import scipy.stats
 from sklearn.externals import array_api_compat
-from sklearn.preprocessing import KernelCenterer, LabelEncoder
+from sklearn.decomposition import PCA
+from sklearn.linear_model import Ridge
+from sklearn.naive_bayes import GaussianNB
+from sklearn.preprocessing import KernelCenterer, LabelEncoder, StandardScaler
 
 from accel_lab import AccelRef, System, array_api
 
@@ -32,6 +35,7 @@ signal, stats, special, compat = (
 rng = np.random.default_rng(0)
 NOISE, TAPS, MATRIX = rng.normal(size=64), rng.normal(size=9), rng.normal(size=(5, 5))
 GRAM, LABELS = MATRIX @ MATRIX.T, rng.integers(10, 15, 64)
+ROWS, CLASSES = rng.normal(size=(64, 5)), rng.integers(0, 3, 64)
 CALLS: dict[str, tuple[Call, tuple[Any, ...]]] = {
     "signal.fftconvolve": (signal.fftconvolve, (NOISE, TAPS)),
     "signal.detrend": (signal.detrend, (NOISE,)),
@@ -42,6 +46,10 @@ CALLS: dict[str, tuple[Call, tuple[Any, ...]]] = {
     "stats.kurtosis": (stats.kurtosis, (NOISE,)),
     "sklearn.KernelCenterer": (lambda x: KernelCenterer().fit_transform(x), (GRAM,)),
     "sklearn.LabelEncoder": (lambda x: LabelEncoder().fit_transform(x), (LABELS,)),
+    "sklearn.StandardScaler": (lambda x: StandardScaler().fit_transform(x), (ROWS,)),
+    "sklearn.GaussianNB": (lambda x, y: GaussianNB().fit(x, y).predict_proba(x), (ROWS, CLASSES)),
+    "sklearn.PCA": (lambda x: PCA(2, svd_solver="full").fit_transform(x), (ROWS,)),
+    "sklearn.Ridge": (lambda x, y: Ridge(solver="svd").fit(x, y).predict(x), (ROWS, NOISE)),
 }
 
 
