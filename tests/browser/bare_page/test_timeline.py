@@ -70,6 +70,7 @@ class Bare:
 
     def __init__(self, page: "Page", state: dict[str, Any], columns: list[float]) -> None:
         self.page = page
+        page.set_viewport_size({"width": 1280, "height": 900})  # whatever a test before it had
         page.goto("about:blank")
         page.set_content('<html lang="en"><title>view</title><body></body></html>')
         texts = [assets.source("timeline/timeline.js"), assets.style("timeline/timeline.css")]
