@@ -27,7 +27,7 @@ MADE: dict[str, Callable[..., Any]] = {
     "(x, y, *, conjugate=False)": blas.dot,
     "(x)": blas.nrm2,
     "(x, *, out=None)": array.copy,
-    "(x, shape)": array.reshape,
+    "(x, shape, *, view=False)": array.reshape,
     "(x, axes=None)": array.transpose,
     "(op, x, axis=None, *, keepdims=False, ddof=0, dtype=None, out=None)": array.reduce,
     "(x, *, s=None, axes=None, norm=None, out=None, inverse=False)": fft.c2c,
