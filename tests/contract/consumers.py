@@ -16,8 +16,8 @@ import numpy as np
 import scipy.signal
 import scipy.special
 import scipy.stats
-from sklearn.externals import array_api_compat
 from sklearn.decomposition import PCA
+from sklearn.externals import array_api_compat
 from sklearn.linear_model import Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.preprocessing import KernelCenterer, LabelEncoder, StandardScaler
