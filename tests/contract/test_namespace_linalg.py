@@ -5,6 +5,7 @@ bounds the relative error of each (Higham, 2002, chapters 10, 14 and 19).
 """
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -149,7 +150,7 @@ def test_products_and_diagonals(device: Device, near: Near, square: Any, dtype: 
 def test_what_does_not_fit_is_refused(device: Device) -> None:
     x = device.put(np.ones((2, 3)))
     row = x[0]
-    for call, words in (
+    refusals: list[tuple[Callable[[], object], str]] = [
         (lambda: linalg.matrix_norm(row), r"x is float64\[3\], and has no matrices"),
         (lambda: linalg.matrix_norm(x, ord=3), "ord is 3; it may be 'fro'"),
         (lambda: linalg.matrix_power(x, 2), "has no square matrices"),
@@ -157,6 +158,7 @@ def test_what_does_not_fit_is_refused(device: Device) -> None:
         (lambda: linalg.cross(x, x, axis=0), "has not three elements along axis 0"),
         (lambda: linalg.qr(x, mode="raw"), "mode is 'raw'"),
         (lambda: linalg.inv(x), "Inv"),
-    ):
+    ]
+    for call, words in refusals:
         with pytest.raises(InvalidArgument, match=words):
             call()
