@@ -202,14 +202,19 @@ class Notebook:
 
     def close(self) -> None:
         """Close the notebook without saving it, and end its kernel."""
-        self.page.evaluate(
+        # Again and again: a cell's last message may still come, and then JupyterLab asks.
+        self.page.wait_for_function(
             """() => {
-                const panel = window.jupyterapp.shell.currentWidget;
-                panel.context.model.dirty = false;
-                panel.close();
-            }"""
+                document.querySelector('.jp-Dialog .jp-mod-reject')?.click();
+                for (const panel of window.jupyterapp.shell.widgets('main')) {
+                    if (!panel.context) continue;
+                    panel.context.model.dirty = false;
+                    panel.close();
+                }
+                return !document.querySelector('.jp-NotebookPanel');
+            }""",
+            polling=100,
         )
-        self.page.locator(".jp-NotebookPanel").wait_for(state="detached")
         self._lab.end_kernels()
 
     def run(self, cell: int) -> None:

@@ -60,6 +60,19 @@ EPILOGUES: dict[str, dict[str, Any]] = {
 """cuBLASLt's sixteen, and how each is asked for."""
 
 
+def roundings(device: Device, k: int, made: str, operand: str = "") -> float:
+    """Return how often a sum of k terms is rounded, all that is done to it included.
+
+    cuBLASLt may round a half before its bias and before its activation, and takes tanh of 11 bits
+    there; the tensor cores add products of float8 with 13 bits behind the point.
+    """
+    often: float = k + EXTRA
+    if device.name.startswith("gpu"):
+        often += EPS[made] / EPS["float32"] if made in ("float16", "bfloat16") else 0
+        often += 2.0**-13 / EPS["float32"] if operand.startswith("float8") else 0
+    return often
+
+
 def gelu(x: Any) -> Any:
     return x / 2 * (1 + np.tanh(np.sqrt(2 / wide(np.pi)) * (x + wide(0.044715) * x**3)))
 
@@ -129,7 +142,7 @@ def test_a_product_is_added_to_and_activated(
             act(activation, exact),
             dtype,
             magnitude=STEEPEST * size,
-            operations=k + EXTRA,
+            operations=roundings(device, k, dtype),
         )
 
 
@@ -166,7 +179,8 @@ def test_each_of_the_sixteen_is_had_by_its_definition(
     got = device.ask(message)
     exact = wide(a) @ wide(b) + (wide(bias) if "bias" in options else 0)
     size = np.abs(wide(a)) @ np.abs(wide(b)) + np.abs(wide(bias))
-    bound: dict[str, Any] = {"magnitude": STEEPEST * size, "operations": k + EXTRA}
+    often = roundings(device, k, made)
+    bound: dict[str, Any] = {"magnitude": STEEPEST * size, "operations": often}
     final = act(activation, exact)
     if backward:
         final = exact * steepness(activation, wide(before))
@@ -175,14 +189,14 @@ def test_each_of_the_sixteen_is_had_by_its_definition(
     if got.aux is not None and activation == "gelu":
         near(value(device, got.aux), exact, made, **bound)
     elif got.aux is not None:
-        clear = np.abs(exact) > size * (k + EXTRA) * EPS.get(made, 0)
+        clear = np.abs(exact) > size * often * EPS.get(made, 0)
         bits = mask_bits(value(device, got.aux), n)
         assert_equal(bits[clear], (exact > 0).astype(np.uint8)[clear])
     assert (got.bias_gradient is None) == ("bias_gradient" not in options)
     if got.bias_gradient is not None:
         terms = {"a": (wide(a), 1), "b": (wide(b), 0), "d": (final, 0)}
         of, axis = terms[options["bias_gradient"]]
-        off = np.abs(of) if options["bias_gradient"] != "d" else STEEPEST * size * (k + EXTRA)
+        off = np.abs(of) if options["bias_gradient"] != "d" else STEEPEST * size * often
         near(
             value(device, got.bias_gradient),
             of.sum(axis),
@@ -261,12 +275,13 @@ def test_narrow_operands_have_scales(device: Device, left: str, right: str, rows
         scale = wide(column) * wide(scale_b)
         exact = act("gelu", wide(a) @ wide(b) * scale + wide(bias))
         size = np.abs(wide(a)) @ np.abs(wide(b)) * scale + np.abs(wide(bias))
-        bound = {"magnitude": STEEPEST * size, "operations": k + EXTRA}
+        often = roundings(device, k, made, left)
+        bound = {"magnitude": STEEPEST * size, "operations": often}
         assert_near(value(device, got.d), exact, made, **bound)
         assert got.amax is not None
         largest = value(device, got.amax)
         assert largest.dtype == np.float32
-        assert_near(largest, np.abs(exact).max(), made, magnitude=size.max(), operations=k + EXTRA)
+        assert_near(largest, np.abs(exact).max(), made, magnitude=size.max(), operations=often)
 
 
 @pytest.mark.parametrize("made", ["float8_e4m3fn", "float8_e5m2"])
@@ -281,13 +296,14 @@ def test_a_float8_product_is_scaled_clipped_and_rounded_once(device: Device, mad
     size = np.abs(wide(a)) @ np.abs(wide(b))
     assert got.amax is not None
     amax = value(device, got.amax)
-    assert_near(amax, np.abs(exact).max(), "float32", magnitude=size.max(), operations=64)
+    often = roundings(device, 32, made, "float8_e4m3fn")
+    assert_near(amax, np.abs(exact).max(), "float32", magnitude=size.max(), operations=often)
     d = value(device, got.d)
     assert d.dtype == numpy_dtype(made)
     scaled = exact * wide(scale_d)
     assert (np.abs(scaled) > 1.1 * largest).any(), "nothing would be clipped"
     clipped = np.clip(scaled, -largest, largest)
-    off = EPS[made] / 2 * np.abs(clipped) + SMALLEST[made] + 64 * EPS["float32"] * size * scale_d
+    off = EPS[made] / 2 * np.abs(clipped) + SMALLEST[made] + often * EPS["float32"] * size * scale_d
     assert (np.abs(wide(d) - clipped) <= off).all()
 
 
@@ -313,11 +329,13 @@ def test_no_element_and_one_are_products_too(device: Device, shape: tuple[int, i
     got = blas_lt.fused_matmul(
         on_a, on_b, bias=device.put(bias), activation="relu", keep_aux=True, amax=True
     )
-    d = np.maximum(a @ b + bias, 0)
+    before = a @ b + bias
+    d = np.maximum(before, 0)
     assert_equal(value(device, got.d), d)
     assert got.aux is not None
     assert got.amax is not None
-    assert_equal(mask_bits(value(device, got.aux), n), (d > 0).astype(np.uint8))
+    bits = mask_bits(value(device, got.aux), n)
+    assert_equal(bits[before != 0], (d > 0).astype(np.uint8)[before != 0])  # of 0 cuBLASLt's is 1
     assert value(device, got.amax) == d.max(initial=0)
     summed = blas_lt.fused_matmul(on_a, on_b, bias_gradient="a").bias_gradient
     assert summed is not None

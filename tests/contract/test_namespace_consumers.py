@@ -15,7 +15,7 @@ def test_libraries_that_ask_for_a_namespace_compute_with_handles(backend: Any) -
         capture_output=True,
         text=True,
         cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, sys.path)])},
         timeout=120,
         check=False,
     )

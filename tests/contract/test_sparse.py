@@ -39,7 +39,7 @@ from tests.contract.sparse_matrices import (
     put,
     stored_in,
 )
-from tests.contract.tolerances import assert_near, wide
+from tests.contract.tolerances import EPS, assert_near, wide
 
 odd = st.one_of(extents, st.just(17), st.just(60))
 formats = st.sampled_from(FORMATS)
@@ -90,6 +90,12 @@ def test_what_is_not_zero_is_stored(
     assert a.index_dtype == index_dtype
 
 
+def roundings_between(device: Device, dtype: str) -> float:
+    """Return for how many roundings in single precision one in a half's stands; cuSPARSE has it."""
+    is_half = device.name.startswith("gpu") and dtype in ("float16", "bfloat16")
+    return EPS[dtype] / EPS["float32"] if is_half else 0
+
+
 @settings(max_examples=100)
 @given(
     seed=seeds,
@@ -127,13 +133,15 @@ def test_a_product_is_the_sum_over_what_is_stored(
     multiply: Any = sparse.spmv if columns is None else sparse.spmm
     exact, size = op @ wide(x), np.abs(op) @ np.abs(wide(x))
     got = value(device, multiply(on_a, on_x, trans=trans))
-    assert_near(got, exact, dtype, magnitude=size, operations=op.shape[1] + 2)
+    often = op.shape[1] + 2 + roundings_between(device, dtype)
+    assert_near(got, exact, dtype, magnitude=size, operations=often)
     if trans == "n":
         assert_same(value(device, on_a @ on_x), got)
     exact, size = 2 * exact - 0.5 * wide(y), 2 * size + 0.5 * np.abs(wide(y))
     for out in (None, on_y):  # the second time in place
         got = multiply(on_a, on_x, on_y, alpha=2, beta=-0.5, trans=trans, out=out)
-        assert_near(value(device, got), exact, dtype, magnitude=size, operations=op.shape[1] + 6)
+        often = op.shape[1] + 6 + roundings_between(device, dtype)
+        assert_near(value(device, got), exact, dtype, magnitude=size, operations=often)
 
 
 @settings(max_examples=40)

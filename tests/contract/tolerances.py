@@ -44,7 +44,7 @@ WIDE = ("float32", "float64", "complex64", "complex128")
 
 
 def assert_near(
-    got: Any, exact: Any, dtype: str, *, magnitude: Any = 0.0, operations: int = 0
+    got: Any, exact: Any, dtype: str, *, magnitude: Any = 0.0, operations: float = 0
 ) -> None:
     """Compare with the bound of a sum in any order (Higham, Accuracy and Stability, section 3.1).
 

@@ -51,7 +51,7 @@ export class KernelLink {
 
   /** Interrupt what the kernel runs; nothing if it runs nothing. */
   interrupt() {
-    if (this.#kernel.status === "busy") void this.#kernel.interrupt();
+    return this.#kernel.status === "busy" ? this.#kernel.interrupt() : Promise.resolve();
   }
 
   dispose() {

@@ -4,8 +4,8 @@ import { patch } from "../shared/dom.js";
 import { History } from "../shared/history.js";
 import { SIDEBAR_SPARK, STOPPING_MS, drawSidebar, sidebarView } from "./draw.js";
 
-/** Draw the sidebar into `root`; see `standalone.js`. `interrupt` stops the notebook's cell, too. */
-export function mountSidebar(root, bus, { interrupt = () => {} } = {}) {
+/** Draw the sidebar into `root`; see `standalone.js`. `interrupt` stops the notebook's cell, too; it may answer later. */
+export function mountSidebar(root, bus, { interrupt = null } = {}) {
   const window = root.ownerDocument.defaultView;
   const view = sidebarView();
   const history = new History();
@@ -37,11 +37,13 @@ export function mountSidebar(root, bus, { interrupt = () => {} } = {}) {
     const button = event.target.closest("[data-do]");
     if (!button || button.disabled) return;
     const { device } = button.closest("[data-device]").dataset;
-    if (button.dataset.do === "stop") {
-      view.stopped.set(device, window.performance.now());
-      interrupt();
-    } else view.stopped.delete(device);
-    bus.command({ do: button.dataset.do, device });
+    const order = () => bus.command({ do: button.dataset.do, device });
+    const stops = button.dataset.do === "stop";
+    if (stops) view.stopped.set(device, window.performance.now());
+    else view.stopped.delete(device);
+    // The cell first: what is taken back ends it, and an interrupt would then hit its traceback.
+    if (stops && interrupt) interrupt().then(order, order);
+    else order();
     redraw();
   }
 

@@ -77,7 +77,7 @@ class HostFft:
 
     def interleaved(self, m: Interleaved, x: Any) -> Any:
         """Return the view."""
-        return m.view(x)
+        return m.view(x, x.ctypes.data)
 
     @np.errstate(all="ignore")
     def padded(self, m: Padded, x: Any, out: Any) -> None:

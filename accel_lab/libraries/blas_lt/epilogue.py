@@ -53,8 +53,8 @@ def activated(xp: Any, activation: Activation, x: Any) -> Any:
 def aux_of(xp: Any, activation: Activation, x: Any) -> Any:
     """Return what the backward pass needs of the elements before activation.
 
-    For ReLU it is a bit for each, whether it is above 0, the first one lowest in its byte; for
-    GELU the elements themselves.
+    For ReLU it is a bit for each, whether it is above 0, the first one lowest in its byte (of 0
+    itself cuBLASLt's may be 1); for GELU the elements themselves.
     """
     if activation == "gelu":
         return x

@@ -2,6 +2,8 @@
 
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
+import numpy as np
+
 from accel_lab.compute.arrays.dtypes import complex_of, is_complex, real_of
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Operation, Spec
@@ -97,7 +99,8 @@ class Embedded(Shaped[AccelRef], frozen=True, tag=187):
 class Interleaved(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=188):
     """View pairs of real numbers along the last axis as complex ones, and complex ones as pairs.
 
-    Neighbours along that axis must be neighbours in memory.
+    Neighbours along that axis must be neighbours in memory, and complex numbers begin at a multiple
+    of their own size: a device reads them as one.
     """
 
     library: ClassVar[str] = "fft"
@@ -116,16 +119,21 @@ class Interleaved(Operation[AccelRef], frozen=True, array_like=True, eq=False, t
             return Spec((*outer, 2 * last), real_of(x.dtype))
         return Spec((*outer, last // 2), complex_of(x.dtype))
 
-    def view(self, x: Any) -> Any:
-        """Return the view of an array of NumPy's or CuPy's.
+    def view(self, x: Any, address: int) -> Any:
+        """Return the view of an array of NumPy's or CuPy's, that is at an address.
 
         Raises:
-            InvalidArgument: neighbours along the last axis are none in memory.
+            InvalidArgument: neighbours along the last axis are none in memory, or complex numbers
+                would not be aligned.
         """
         shape, dtype = self.infer()
+        size = np.dtype(dtype).itemsize
         if x.size > 1 and x.strides[-1] != x.itemsize:
             text = f"x {describe(self.x)} steps by {x.strides[-1]} bytes along its last axis"
             raise InvalidArgument(f"Interleaved: {text}, and not by {x.itemsize}; copy it first")
+        if x.size and size > x.itemsize and any(at % size for at in (address, *x.strides[:-1])):
+            text = f"x {describe(self.x)} has lines that begin between multiples of {size} bytes"
+            raise InvalidArgument(f"Interleaved: {text}; copy it first")
         return x.view(dtype) if x.size else x.reshape(-1)[:0].view(dtype).reshape(shape)
 
 

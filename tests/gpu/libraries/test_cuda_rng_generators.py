@@ -98,6 +98,8 @@ def curand(kind: str, count: int, dimensions: int) -> Any:
     try:
         curand.set_stream(generator, cupy.cuda.get_current_stream().ptr)
         if kind.startswith("PSEUDO"):
+            # Else it is the card that says how many sequences there are.
+            curand.set_generator_ordering(generator, curand.Ordering.PSEUDO_LEGACY)
             curand.set_pseudo_random_generator_seed(generator, 1234)
         else:
             curand.set_quasi_random_generator_dimensions(generator, dimensions)

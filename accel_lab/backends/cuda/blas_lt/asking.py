@@ -74,7 +74,11 @@ def asked(ask: Ask) -> Asked:
     arrays = {"bias": ask.bias, "aux": ask.aux, "amax": ask.amax}
     arrays |= {"scale_a": scale_a, "scale_b": scale_b, "scale_d": ask.scale_d}
     at = Addresses(
-        *(one.data.ptr for one in (b, a, c, d)),
+        b.data.ptr,
+        a.data.ptr,
+        # Of another dtype than `d` it may not be there.
+        0 if ask.c is None and ask.dtypes[2] != ask.dtypes[3] else c.data.ptr,
+        d.data.ptr,
         **{name: 0 if one is None else one.data.ptr for name, one in arrays.items()},
     )
     dtype_a, dtype_b, dtype_c, dtype_d = ask.dtypes

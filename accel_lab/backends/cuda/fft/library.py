@@ -14,6 +14,7 @@ import cupy
 from cupy.cuda import runtime
 from nvmath.bindings import cufft
 
+from accel_lab.backends.cuda.array.narrow import store, widened
 from accel_lab.backends.cuda.fft.copies import Element
 from accel_lab.backends.cuda.fft.copy_kernels import Addresses, CopyKernels, Enqueue
 from accel_lab.backends.cuda.fft.passes import Plan, packed
@@ -171,6 +172,10 @@ class CudaFft(CudaSpectra):
             out[...] = 0
             (out[..., 0] if m.form == "r2c" else out)[...] = x
             return
+        factor = frame("C2C", m.lengths, None, None).factor(m.norm, inverse=m.is_back)
+        if factor < 1:
+            self._half_in_single(m, x, out)
+            return
         precision: Precision = "float16" if m.x.dtype == "float16" else "bfloat16"
         source = cupy.array(x, order="C")  # what becomes real numbers is overwritten
         target = out if out.flags.c_contiguous else cupy.empty(out.shape, out.dtype)
@@ -178,11 +183,20 @@ class CudaFft(CudaSpectra):
         _area = kept.prepare(self._device.active)
         direction = _INVERSE if m.is_back else _FORWARD
         cufft.xt_exec(kept.handle, source.data.ptr, target.data.ptr, direction)
-        factor = frame("C2C", m.lengths, None, None).factor(m.norm, inverse=m.is_back)
-        if factor != 1:
-            _SCALE[precision](target, factor, target)
         if target is not out:
             out[...] = target
+
+    def _half_in_single(self, m: Half, x: Any, out: Any) -> None:
+        """Transform in single precision: what is scaled at the end may be too large until then."""
+        kind, axes = _KINDS[m.form], tuple(range(-m.ndim, 0))
+        given = widened(x, m.x.dtype, "float32")
+        if kind != "R2C":
+            given = cupy.ascontiguousarray(given).view("complex64")[..., 0]
+        made = cupy.ndarray(out.shape, "float32")
+        target = made if kind == "C2R" else made.view("complex64")[..., 0]
+        s = m.lengths if kind == "C2R" else None
+        self._transform(kind, (s, axes, m.norm), given, target, inverse=m.is_back)
+        store(made, out, m.x.dtype)
 
     def statistics(self) -> Mapping[str, int]:
         """Return the plans there are, what they hold, and how often one was there; any thread."""
@@ -311,23 +325,6 @@ class Transform:
         at = (x, out, at_first, at_second)
         for step in self._steps:
             step(at)
-
-
-_SCALE = {
-    "float16": cupy.ElementwiseKernel(
-        "float16 x, float32 factor", "float16 y", "y = (float)x * factor", "accel_lab_scale_half"
-    ),
-    "bfloat16": cupy.ElementwiseKernel(  # of its bits, rounded to even
-        "uint16 x, float32 factor",
-        "uint16 y",
-        """
-        float scaled = __uint_as_float((unsigned int)x << 16) * factor;
-        unsigned int bits = __float_as_uint(scaled);
-        y = isnan(scaled) ? 0x7fc0 : (bits + 0x7fff + (bits >> 16 & 1)) >> 16
-        """,
-        "accel_lab_scale_bfloat",
-    ),
-}
 
 
 def _array(x: Any) -> Array:

@@ -92,4 +92,4 @@ class CudaSpectra:
 
     def interleaved(self, m: Interleaved, x: Any) -> Any:
         """Return the view."""
-        return m.view(x)
+        return m.view(x, x.data.ptr)

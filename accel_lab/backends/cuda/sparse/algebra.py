@@ -5,7 +5,7 @@ from typing import Any
 import cupy
 from cupyx import cusparse
 
-from accel_lab.backends.cuda.sparse.matrices import Arrays, by_rows
+from accel_lab.backends.cuda.sparse.matrices import Arrays, by_rows, in_32_bits
 from accel_lab.libraries.authoring.operand import Number
 from accel_lab.libraries.sparse.algebra import Spadd, Spgemm
 
@@ -17,7 +17,7 @@ class CudaAlgebra:
         """Return alpha a @ b (cusparseSpGEMM)."""
         if not (a[0].size and b[0].size):
             return _nothing(m)
-        made = cusparse.spgemm(by_rows(m.shape, *a), by_rows(m.b_shape, *b), alpha)
+        made = cusparse.spgemm(*_both(m, a, b), alpha)
         return _parts(m, made)
 
     def spadd(self, m: Spadd, a: Arrays, b: Arrays, alpha: Number, beta: Number) -> Arrays:
@@ -26,8 +26,17 @@ class CudaAlgebra:
             if not other[0].size:
                 scaled = values * values.dtype.type(factor)
                 return scaled, indices.copy(), pointers.copy()
-        made = cusparse.spgeam(by_rows(m.shape, *a), by_rows(m.b_shape, *b), alpha, beta)
+        made = cusparse.spgeam(*_both(m, a, b), alpha, beta)
         return _parts(m, made)
+
+
+def _both(m: Spgemm | Spadd, a: Arrays, b: Arrays) -> tuple[Any, Any]:
+    """Return both in 32 bits: with 64 SpGEMM was wrong at times (CUDA 13, complex64, an H100)."""
+    what = type(m).__name__
+    return (
+        by_rows(m.shape, *in_32_bits(what, m.shape, *a)),
+        by_rows(m.b_shape, *in_32_bits(what, m.b_shape, *b)),
+    )
 
 
 def _parts(m: Spgemm | Spadd, made: Any) -> Arrays:

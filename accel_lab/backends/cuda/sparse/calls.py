@@ -14,17 +14,13 @@ from nvmath.bindings import cusparse
 
 from accel_lab.backends.cuda.handles.binding import HandleBinding
 from accel_lab.backends.cuda.sparse.values import VALUES
-from accel_lab.backends.sparse_structure import pointers_of, unpacked
+from accel_lab.backends.sparse_structure import packed, unpacked
 from accel_lab.libraries.sparse.matrix import Format, Shape, Trans
 
 if TYPE_CHECKING:
     from accel_lab.backends.cuda.device.device import CudaDevice
 
-OPERATIONS = {
-    "n": int(cusparse.Operation.NON_TRANSPOSE),
-    "t": int(cusparse.Operation.TRANSPOSE),
-    "c": int(cusparse.Operation.CONJUGATE_TRANSPOSE),
-}
+AS_IT_IS = int(cusparse.Operation.NON_TRANSPOSE)
 _INDEX_TYPES = {
     "int32": int(cusparse.IndexType.INDEX_32I),
     "int64": int(cusparse.IndexType.INDEX_64I),
@@ -34,32 +30,31 @@ _ROW = int(cusparse.Order.ROW)
 
 
 class Rows(NamedTuple):
-    """A matrix by compressed rows, and how it is turned."""
+    """A matrix by compressed rows."""
 
     shape: Shape
     values: Any
     indices: Any
     pointers: Any
-    trans: Trans
 
 
 def by_rows(format_: Format, shape: Shape, parts: tuple[Any, Any, Any], trans: Trans) -> Rows:
-    """Return op(matrix) as op of one by compressed rows; nothing waits.
+    """Return op(matrix) by compressed rows; nothing waits.
 
-    CSC is CSR of the transposed matrix.
+    CSC is CSR of the transposed matrix. What is not yet by the rows of op(matrix) is sorted:
+    cuSPARSE's own transposed products add up in another order each time, and a message that runs
+    again is to have the same bits.
     """
     values, indices, pointers = (cupy.ascontiguousarray(one) for one in parts)
-    is_complex = values.dtype.kind == "c"
-    if trans == "c" and not is_complex:
-        trans = "t"
-    if format_ == "csc":
-        if trans == "c":
-            return Rows(shape[::-1], values.conj(), indices, pointers, "n")
-        return Rows(shape[::-1], values, indices, pointers, "n" if trans == "t" else "t")
-    if format_ == "csr":
-        return Rows(shape, values, indices, pointers, trans)
-    rows, columns, stored = unpacked(cupy, format_, values, indices, pointers)
-    return Rows(shape, stored, columns, pointers_of(cupy, rows, shape[0]), trans)
+    turns = trans != "n"
+    made = shape[::-1] if turns else shape
+    wanted: Format = "csc" if turns else "csr"
+    if format_ != wanted:
+        stored = unpacked(cupy, format_, values, indices, pointers)
+        values, indices, pointers = packed(cupy, wanted, shape, stored)
+    if trans == "c" and values.dtype.kind == "c":
+        values = values.conj()
+    return Rows(made, values, indices, pointers)
 
 
 class Calls:

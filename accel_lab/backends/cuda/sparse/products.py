@@ -12,7 +12,7 @@ from nvmath.bindings import cusparse
 
 from accel_lab.backends.cuda.array.elementwise import update_kernel
 from accel_lab.backends.cuda.sparse.calls import (
-    OPERATIONS,
+    AS_IT_IS,
     Calls,
     Rows,
     by_rows,
@@ -27,9 +27,9 @@ from accel_lab.libraries.sparse.products import Sddmm, Spmm, Spmv
 if TYPE_CHECKING:
     from accel_lab.backends.cuda.device.device import CudaDevice
 
-_SPMV, _SPMM = int(cusparse.SpMVAlg.DEFAULT), int(cusparse.SpMMAlg.DEFAULT)
+# Those that add up in one order.
+_SPMV, _SPMM = int(cusparse.SpMVAlg.CSR_ALG2), int(cusparse.SpMMAlg.CSR_ALG3)
 _SDDMM = int(cusparse.SDDMMAlg.DEFAULT)
-_AS_IT_IS = OPERATIONS["n"]
 _MOST_COLUMNS = 65535 * 16  # of a dense matrix: beyond, cuSPARSE before 12.7.20 fails (cupy#9850)
 
 
@@ -68,7 +68,7 @@ class CudaProducts:
         ):
             how = (
                 self._calls.handle,
-                OPERATIONS[a.trans],
+                AS_IT_IS,
                 first.ctypes.data,
                 on_a,
                 on_x,
@@ -120,8 +120,8 @@ class CudaProducts:
         ):
             how = (
                 self._calls.handle,
-                OPERATIONS[a.trans],
-                _AS_IT_IS,
+                AS_IT_IS,
+                AS_IT_IS,
                 first.ctypes.data,
                 on_a,
                 on_b,
@@ -165,8 +165,8 @@ class CudaProducts:
         ):
             how = (
                 self._calls.handle,
-                _AS_IT_IS,
-                _AS_IT_IS,
+                AS_IT_IS,
+                AS_IT_IS,
                 first.ctypes.data,
                 on_x,
                 on_y,

@@ -14,16 +14,12 @@ from cupy_backends.cuda.libs import cusparse
 
 from accel_lab.backends.cuda.sparse.matrices import Arrays
 from accel_lab.backends.cuda.sparse.values import VALUES
+from accel_lab.backends.sparse_structure import packed, unpacked
 from accel_lab.libraries.authoring.operand import Number
 from accel_lab.libraries.sparse.matrix import Trans, Uplo
 
 _INDEX_TYPES = {"int32": cusparse.CUSPARSE_INDEX_32I, "int64": cusparse.CUSPARSE_INDEX_64I}
 _BASE, _AS_IT_IS = cusparse.CUSPARSE_INDEX_BASE_ZERO, cusparse.CUSPARSE_OPERATION_NON_TRANSPOSE
-_OPERATIONS = {
-    "n": _AS_IT_IS,
-    "t": cusparse.CUSPARSE_OPERATION_TRANSPOSE,
-    "c": cusparse.CUSPARSE_OPERATION_CONJUGATE_TRANSPOSE,
-}
 _FILLS = {"l": cusparse.CUSPARSE_FILL_MODE_LOWER, "u": cusparse.CUSPARSE_FILL_MODE_UPPER}
 _DIAGONALS = {True: cusparse.CUSPARSE_DIAG_TYPE_UNIT, False: cusparse.CUSPARSE_DIAG_TYPE_NON_UNIT}
 
@@ -42,10 +38,10 @@ def triangle(
 
     It takes `b` of so many columns, and returns an array that its next call overwrites.
     """
+    if trans != "n":  # cuSPARSE's own way for it adds up in another order each time
+        parts, uplo = _turned(parts, trans), "u" if uplo == "l" else "l"
     values, indices, pointers = (cupy.ascontiguousarray(one) for one in parts)
     order, dtype = pointers.size - 1, values.dtype
-    if dtype.kind != "c" and trans == "c":
-        trans = "t"
     element, index = VALUES[str(dtype)].element, _INDEX_TYPES[str(indices.dtype)]
     handle, factor = device.get_cusparse_handle(), np.array(alpha, dtype)
     given, made = (cupy.zeros((columns, order), dtype) for _ in range(2))  # by columns
@@ -65,7 +61,7 @@ def triangle(
         cusparse.spMatSetAttribute(a, cusparse.CUSPARSE_SPMAT_DIAG_TYPE, _DIAGONALS[unit])
         plan = cusparse.spSM_createDescr()
         stack.callback(cusparse.spSM_destroyDescr, plan)
-        what = _OPERATIONS[trans], _AS_IT_IS, factor.ctypes.data, a, b, x, element
+        what = _AS_IT_IS, _AS_IT_IS, factor.ctypes.data, a, b, x, element
         how = (handle, *what, cusparse.CUSPARSE_SPSM_ALG_DEFAULT, plan)
         space = cupy.empty(cusparse.spSM_bufferSize(*how), "b")
         cusparse.spSM_analysis(*how, space.data.ptr)
@@ -77,3 +73,10 @@ def triangle(
             return made.T.reshape(right.shape) if right.ndim > 1 else made.reshape(order)
 
         yield solve
+
+
+def _turned(parts: Arrays, trans: Trans) -> Arrays:
+    """Return the transposed matrix, or the adjoint; its columns are this one's rows."""
+    order = parts[2].size - 1
+    made = packed(cupy, "csc", (order, order), unpacked(cupy, "csr", *parts))
+    return (made[0].conj() if trans == "c" else made[0], *made[1:])
