@@ -18,7 +18,7 @@ from accel_lab.compute.dispatcher.claims import Claims, claim_of, waiting_claim_
 from accel_lab.compute.dispatcher.poller import Poller
 from accel_lab.compute.dispatcher.task import Task
 from accel_lab.compute.execution.launch import Later, Launch
-from accel_lab.compute.execution.stream import Storage
+from accel_lab.compute.execution.stream import Storage, Stream
 from accel_lab.compute.execution.worker import Worker
 from accel_lab.compute.groups.group import Group
 from accel_lab.compute.message.builtin import Free
@@ -32,14 +32,16 @@ class Deferred:
 
     Attributes:
         event: fires when what the work has enqueued is done, if it had a stream.
+        home: that stream.
     """
 
-    __slots__ = ("claim", "entry", "event", "future", "launch", "then")
+    __slots__ = ("claim", "entry", "event", "future", "home", "launch", "then")
 
     def __init__(self, entry: Any, launch: Launch) -> None:
         assert launch.deferred is not None
         self.then = launch.deferred.then
         self.event: Any = None
+        self.home: Stream | None = None
         self.entry = entry
         self.launch = launch
         self.claim = claim_of(entry, launch.made_storages())
@@ -111,7 +113,7 @@ class Deferral:
             worker.enter(launch.message.library, later.life, after)
             return later.work(worker)
         finally:  # also where it fails: what it has enqueued uses memory that is freed then
-            deferred.event = worker.stream.record()
+            deferred.event, deferred.home = worker.stream.record(), worker.home
 
     def fail(self, launch: Launch, error: Exception) -> None:
         """Have the dispatcher fail a launch whose answer could not be worked out; any thread."""
@@ -169,7 +171,7 @@ class Deferral:
         while self._finished:
             deferred = self._finished.popleft()
             del self.begun[deferred.launch.seq]
-            deferred.launch.rejoin(deferred.event)
+            deferred.launch.rejoin(deferred.event, deferred.home)
             yield deferred
 
     def released(self) -> Iterable[Any]:

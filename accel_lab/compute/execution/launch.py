@@ -98,6 +98,8 @@ class Launch:
 
     # What few launches have; a class attribute costs the others nothing.
     finish: Callable[[], Any] | None = None
+    allocated_on: Stream | None = None
+    """The stream to whose pool the memory of what is taken returns, if it is another."""
     shaped: tuple[Any, ...] | None = None
     """What is told of the result, or of several, whose shape the notebook does not know."""
     deferred: Later | None = None
@@ -250,7 +252,9 @@ class Launch:
         self, id_: int, array: Any, shape: tuple[int, ...], dtype: str, name: str = ""
     ) -> None:
         label = f"{self.label}.{name}" if name else self.label
-        self._enter(id_, array, shape, dtype, Storage(self.stream, array.nbytes, label))
+        storage = Storage(self.allocated_on or self.stream, array.nbytes, label)
+        storage.write_on(self.stream)
+        self._enter(id_, array, shape, dtype, storage)
 
     def view(self, of: AccelRef, array: Any, shape: tuple[int, ...], dtype: str) -> None:
         """Make the result a view: it shares the storage of `of`, hazards included."""
@@ -404,7 +408,7 @@ class Launch:
         """
         self.checks = [*(self.checks or ()), (status, judge)]
 
-    def rejoin(self, event: Any = None) -> None:
+    def rejoin(self, event: Any = None, home: Stream | None = None) -> None:
         """Take up the launch again after what was done beside the dispatcher.
 
         Other messages have used the stream meanwhile, and others have waited for those: what this
@@ -412,7 +416,9 @@ class Launch:
 
         Parameters:
             event: fires when what another stream does for it is done.
+            home: that stream, on which its arrays were allocated.
         """
+        self.allocated_on = home
         stream = self.stream
         if event is not None:
             stream.native.wait(event)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar, cast
 
 from accel_lab.compute.execution.scratch import Scratch
-from accel_lab.compute.execution.stream import NativeStream
+from accel_lab.compute.execution.stream import NativeStream, Stream
 
 H = TypeVar("H")
 
@@ -22,10 +22,13 @@ class Worker:
 
     Attributes:
         stream: its own, current on its thread while the work runs.
+        home: the same one as the dispatcher knows it: what was allocated here returns to its pool,
+            and whatever uses that memory elsewhere comes before what this stream does with it next.
     """
 
     def __init__(self, stream: NativeStream, scratch: Scratch) -> None:
         self.stream = stream
+        self.home = Stream("worker", stream)
         self._scratch = scratch
         self._turn = 0
         self._kept: dict[Any, _Kept] = {}

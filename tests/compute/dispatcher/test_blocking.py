@@ -91,6 +91,8 @@ class Worked(LibraryActor):
                 out[:] = x + y
 
             launch.blocking(work)
+        elif m.way == "taken":
+            launch.blocking(lambda _: x + y, launch.take)
         elif m.way == "finish":
             self._keep(launch, x + y)
             launch.finish = fail
@@ -341,3 +343,32 @@ def test_another_stream_waits_for_what_was_enqueued_after_it_had_last_waited(wor
     world.settle()
     world.context.table.mention(2).storage.read_on(other)  # type: ignore[union-attr]
     assert other.waits == waits + 1
+
+
+class Waiting(HostStream):
+    """A stream that counts for how many events it was told to wait."""
+
+    waits = 0
+
+    def wait(self, event: Any) -> None:
+        type(self).waits += 1
+        super().wait(event)
+
+
+def test_memory_goes_back_to_the_worker_behind_what_others_did_with_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is the worker's stream that gets it next, perhaps while it works for another message."""
+    backend = HostBackend(0)
+    monkeypatch.setattr(backend, "worker_stream", Waiting)
+    world = World(backend)
+    world.send(New(3), 1)
+    world.send(Sum(buffer(1), buffer(1), None, "taken"), 2)
+    world.settle()
+    assert world.value(2) == 6
+    before = Waiting.waits
+    world.send(Sum(buffer(2), buffer(2)), 3)
+    world.send(Free([2]))
+    world.settle()
+    assert Waiting.waits == before + 1
+    world.context.close()

@@ -5,7 +5,7 @@ from typing import Any
 import cupy
 from cupyx import cusparse
 
-from accel_lab.backends.cuda.sparse.matrices import Arrays, by_rows, in_32_bits
+from accel_lab.backends.cuda.sparse.matrices import Arrays, bound_handle, by_rows, in_32_bits
 from accel_lab.libraries.authoring.operand import Number
 from accel_lab.libraries.sparse.algebra import Spadd, Spgemm
 
@@ -31,8 +31,9 @@ class CudaAlgebra:
 
 
 def _both(m: Spgemm | Spadd, a: Arrays, b: Arrays) -> tuple[Any, Any]:
-    """Return both in 32 bits: with 64 SpGEMM was wrong at times (CUDA 13, complex64, an H100)."""
+    """Return both in 32 bits, for this thread's handle on its current stream."""
     what = type(m).__name__
+    bound_handle()
     return (
         by_rows(m.shape, *in_32_bits(what, m.shape, *a)),
         by_rows(m.b_shape, *in_32_bits(what, m.b_shape, *b)),

@@ -3,6 +3,8 @@
 from typing import Any
 
 import cupy
+from cupy.cuda import device
+from cupy_backends.cuda.libs import cusparse
 from cupyx.scipy.sparse import csr_matrix
 
 from accel_lab.errors import InvalidArgument
@@ -10,6 +12,16 @@ from accel_lab.libraries.sparse.matrix import Shape
 
 Arrays = tuple[Any, Any, Any]
 _MOST = 2**31 - 1
+
+
+def bound_handle() -> int:
+    """Return cuSPARSE's handle of this thread, on the thread's current stream.
+
+    Not every call of CuPy's binds it: SpGEMM and SpSM run where the call before was.
+    """
+    handle: int = device.get_cusparse_handle()
+    cusparse.setStream(handle, cupy.cuda.get_current_stream().ptr)
+    return handle
 
 
 def by_rows(shape: Shape, values: Any, indices: Any, pointers: Any) -> Any:

@@ -9,10 +9,9 @@ from typing import Any
 
 import cupy
 import numpy as np
-from cupy.cuda import device
 from cupy_backends.cuda.libs import cusparse
 
-from accel_lab.backends.cuda.sparse.matrices import Arrays
+from accel_lab.backends.cuda.sparse.matrices import Arrays, bound_handle
 from accel_lab.backends.cuda.sparse.values import VALUES
 from accel_lab.backends.sparse_structure import packed, unpacked
 from accel_lab.libraries.authoring.operand import Number
@@ -43,7 +42,7 @@ def triangle(
     values, indices, pointers = (cupy.ascontiguousarray(one) for one in parts)
     order, dtype = pointers.size - 1, values.dtype
     element, index = VALUES[str(dtype)].element, _INDEX_TYPES[str(indices.dtype)]
-    handle, factor = device.get_cusparse_handle(), np.array(alpha, dtype)
+    handle, factor = bound_handle(), np.array(alpha, dtype)
     given, made = (cupy.zeros((columns, order), dtype) for _ in range(2))  # by columns
     with contextlib.ExitStack() as stack:
         places = pointers.data.ptr, indices.data.ptr, values.data.ptr

@@ -5,11 +5,10 @@ from typing import Any
 
 import cupy
 import numpy as np
-from cupy.cuda import device
 from cupy_backends.cuda.libs import cusparse as routines
 from cupyx import cusparse
 
-from accel_lab.backends.cuda.sparse.matrices import by_rows, in_32_bits
+from accel_lab.backends.cuda.sparse.matrices import bound_handle, by_rows, in_32_bits
 from accel_lab.backends.cuda.sparse.triangle import triangle
 from accel_lab.backends.sparse_structure import bad_diagonal, unpacked
 from accel_lab.libraries.authoring.operand import Number
@@ -123,7 +122,7 @@ def _csric02(values: Any, indices: Any, pointers: Any) -> None:
         BadPivot: one is not positive.
     """
     letter, order = _LETTERS[values.dtype.char], pointers.size - 1
-    handle, info = device.get_cusparse_handle(), routines.createCsric02Info()
+    handle, info = bound_handle(), routines.createCsric02Info()
     form = cusparse.MatDescriptor.create()
     policy = routines.CUSPARSE_SOLVE_POLICY_NO_LEVEL
     places = values.data.ptr, pointers.data.ptr, indices.data.ptr
