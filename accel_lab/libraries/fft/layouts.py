@@ -183,7 +183,8 @@ class Half(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=190)
 
     A complex number is a pair along one more axis. `form` "c2c" takes pairs and makes pairs, "r2c"
     takes real numbers and makes n // 2 + 1 pairs, and "c2r" takes these back. What is beyond 65504
-    is infinite in float16, as sums may be: norm "forward" or "ortho" keeps them small.
+    is infinite in float16, as sums may be: a norm that divides keeps them small, and the transform
+    is computed in single precision then.
     """
 
     library: ClassVar[str] = "fft"
