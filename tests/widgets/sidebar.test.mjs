@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { STOPPING_MS, drawSidebar, sidebarStatus, sidebarView } from "../../widgets/sidebar/draw.js";
+import { interruptThen } from "../../widgets/sidebar/mount.js";
 import { toHtml } from "../../widgets/shared/dom.js";
 
 const GIB = 2 ** 30;
@@ -57,4 +58,12 @@ test("the status bar tells of the first device, and of how many work", () => {
   assert.match(html(state(device({ busy: 0.43 }))), /<\/svg>busy</);
   assert.equal(sidebarStatus(state(device({ busy: null }))), "gpu0 – · 1 / 80 GiB");
   assert.equal(sidebarStatus(state(device(work), device({ name: "gpu1" }))), "2 devices, 1 busy · gpu0 100 % · 1 / 80 GiB");
+});
+
+test("a device is stopped after the cell, also if the interrupt fails or is never answered", async () => {
+  for (const answer of [Promise.resolve(), Promise.reject(new Error("no server")), new Promise(() => {})]) {
+    const seen = [];
+    await interruptThen(() => (seen.push("cell"), answer), () => seen.push("device"));
+    assert.deepEqual(seen, ["cell", "device"]);
+  }
 });

@@ -4,7 +4,18 @@ import { patch } from "../shared/dom.js";
 import { History } from "../shared/history.js";
 import { SIDEBAR_SPARK, STOPPING_MS, drawSidebar, sidebarView } from "./draw.js";
 
-/** Draw the sidebar into `root`; see `standalone.js`. `interrupt` stops the notebook's cell, too; it may answer later. */
+const INTERRUPT_MS = 1000; // a server that answers later has its reasons; the device is stopped without it
+
+/**
+ * Interrupt the notebook's cell, then order the stop of a device; also where nobody answers.
+ * The cell first: what is taken back ends it, and an interrupt would then hit its traceback.
+ */
+export function interruptThen(interrupt, order) {
+  const late = new Promise((resolve) => setTimeout(resolve, INTERRUPT_MS));
+  return Promise.race([interrupt(), late]).then(order, order);
+}
+
+/** Draw the sidebar into `root`; see `standalone.js`. `interrupt` stops the notebook's cell, too, and returns a promise. */
 export function mountSidebar(root, bus, { interrupt = null } = {}) {
   const window = root.ownerDocument.defaultView;
   const view = sidebarView();
@@ -37,12 +48,11 @@ export function mountSidebar(root, bus, { interrupt = null } = {}) {
     const button = event.target.closest("[data-do]");
     if (!button || button.disabled) return;
     const { device } = button.closest("[data-device]").dataset;
-    const order = () => bus.command({ do: button.dataset.do, device });
-    const stops = button.dataset.do === "stop";
-    if (stops) view.stopped.set(device, window.performance.now());
+    const deed = button.dataset.do; // now: by the time of the order the button may say another
+    const order = () => bus.command({ do: deed, device });
+    if (deed === "stop") view.stopped.set(device, window.performance.now());
     else view.stopped.delete(device);
-    // The cell first: what is taken back ends it, and an interrupt would then hit its traceback.
-    if (stops && interrupt) interrupt().then(order, order);
+    if (deed === "stop" && interrupt) void interruptThen(interrupt, order);
     else order();
     redraw();
   }
