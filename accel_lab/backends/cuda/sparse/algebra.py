@@ -17,6 +17,7 @@ class CudaAlgebra:
         """Return alpha a @ b (cusparseSpGEMM)."""
         if not (a[0].size and b[0].size):
             return _nothing(m)
+        bound_handle()
         made = cusparse.spgemm(*_both(m, a, b), alpha)
         return _parts(m, made)
 
@@ -31,9 +32,12 @@ class CudaAlgebra:
 
 
 def _both(m: Spgemm | Spadd, a: Arrays, b: Arrays) -> tuple[Any, Any]:
-    """Return both in 32 bits, for this thread's handle on its current stream."""
+    """Return both with 32-bit indices: SpGEMM with 64 was seen to be wrong most often.
+
+    Raises:
+        InvalidArgument: 32 bits do not suffice.
+    """
     what = type(m).__name__
-    bound_handle()
     return (
         by_rows(m.shape, *in_32_bits(what, m.shape, *a)),
         by_rows(m.b_shape, *in_32_bits(what, m.b_shape, *b)),

@@ -17,7 +17,7 @@ _MOST = 2**31 - 1
 def bound_handle() -> int:
     """Return cuSPARSE's handle of this thread, on the thread's current stream.
 
-    Not every call of CuPy's binds it: SpGEMM and SpSM run where the call before was.
+    Not every call of CuPy's seems to bind it: SpGEMM and SpSM would run where the call before was.
     """
     handle: int = device.get_cusparse_handle()
     cusparse.setStream(handle, cupy.cuda.get_current_stream().ptr)
