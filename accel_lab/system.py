@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -65,6 +65,9 @@ from accel_lab.journal.writing.writer import Writer
 from accel_lab.libraries import ACTORS
 from accel_lab.libraries.authoring.registration import messages, require_registered
 from accel_lab.uncopied import Uncopied
+from accel_lab.world.communicator import OnLoss
+from accel_lab.world.world import Services, World
+from accel_lab.world.worlds import Worlds
 
 CLOSE_LIMIT_S = 5.0
 FAREWELL_S = 0.5
@@ -232,6 +235,7 @@ class System(Uncopied):
             self._open_device(module.device_name(index), index, options) for index in indices
         ]
         self._supervise(groups)
+        self._worlds = Worlds(Services(self._assembly.groups, self.events, self.backend))
         self._record_thread.after.append(Tidying(self._assembly.lineages, self._contents))
         self._record_thread.start()
         self._closed = False
@@ -387,6 +391,26 @@ class System(Uncopied):
             AccelError: as `Device.ask`, of any of the devices; nothing was sent.
         """
         return self._assembly.groups.send(parts, timeout_s, nowait=nowait)
+
+    def world(
+        self,
+        devices: Sequence[Device] | None = None,
+        *,
+        name: str | None = None,
+        on_loss: OnLoss = "rebuild",
+    ) -> World:
+        """Return some devices as one, whose ranks they are in this order; all if none are named.
+
+        It does not wait until they have found each other; what is asked of it does.
+
+        Parameters:
+            name: what views and errors call it.
+            on_loss: "rebuild" waits for the context of a lost rank; "shrink" goes on without.
+
+        Raises:
+            InvalidArgument: there is none, or one twice, or one of another system.
+        """
+        return self._worlds.open(self.devices if devices is None else devices, name, on_loss)
 
     def ready(self, timeout_s: float = 120.0) -> Self:
         """Block until every device's context is up, those apart that are suspended.

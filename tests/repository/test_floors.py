@@ -19,6 +19,7 @@ FLOORS = (
     {"libraries"},
     {"backends"},
     {"journal"},
+    {"world"},
     {"system", "open_systems", "context_process", "default"},
     {"array_api"},
     {"views"},

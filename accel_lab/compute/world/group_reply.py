@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, Protocol
 
 from accel_lab.actor.event_loop import EventLoop, Timer
 from accel_lab.actor.reply import Reply
@@ -25,6 +25,16 @@ WHY_BYTES = 4 << 10
 """How much of the reason a context is told."""
 
 
+class Follower(Protocol):
+    """Who is told how a message to several devices goes; any thread, and it returns at once."""
+
+    def began(self, rank: int) -> None:
+        """A context executes this part."""
+
+    def over(self, error: AccelError | None, *, sent: bool) -> None:
+        """All parts are done, or have failed; whether any was sent."""
+
+
 class GroupReply(Reply[tuple[Any, ...]]):
     """What `lab.group` returns: `await` it, or call `result()`.
 
@@ -36,10 +46,15 @@ class GroupReply(Reply[tuple[Any, ...]]):
     Parameters:
         drafts: the parts, by rank.
         timeout_s: how long the parts may take from the moment at which the first begins.
+        follower: who is told how it goes.
     """
 
     def __init__(
-        self, drafts: Sequence[Draft], timeout_s: float | None, event_loop: EventLoop
+        self,
+        drafts: Sequence[Draft],
+        timeout_s: float | None,
+        event_loop: EventLoop,
+        follower: Follower | None = None,
     ) -> None:
         first = drafts[0].member.requests.pump
         super().__init__(PartPump(self, first, self.flush), cell_origin.current())
@@ -50,6 +65,7 @@ class GroupReply(Reply[tuple[Any, ...]]):
         kind = type(drafts[0].message).grouped
         self._kind: type[GroupAborted] = kind or GroupAborted
         self._drafts = drafts
+        self._follower = follower
         self._parts: list[Part] = []
         self._timeout_s = timeout_s
         self._event_loop = event_loop
@@ -82,6 +98,8 @@ class GroupReply(Reply[tuple[Any, ...]]):
             self._began[rank] = time.monotonic()
         if is_first and self._timeout_s is not None:
             self._timer = self._event_loop.call_later(self._timeout_s, self._expire)
+        if self._follower is not None:
+            self._follower.began(rank)
 
     def ready(self, rank: int) -> None:
         """This part is done; with the last of them all are."""
@@ -92,6 +110,8 @@ class GroupReply(Reply[tuple[Any, ...]]):
             self._is_over = True
         self._stop_clock()
         with ExitStack() as every:  # the last first, and each whatever befalls another
+            if self._follower is not None:
+                every.callback(self._follower.over, None, sent=True)
             every.callback(self.resolve, tuple(map(_taken, self.results)))
             for part in reversed(self._parts):
                 every.callback(part.handle.resolve)
@@ -130,6 +150,8 @@ class GroupReply(Reply[tuple[Any, ...]]):
         why = fitting(str(error), WHY_BYTES) or type(error).__name__
         word = GroupWord(self.id, why, isinstance(error, Cancelled))
         with ExitStack() as every:
+            if self._follower is not None:
+                every.callback(self._follower.over, error, sent=True)
             every.callback(self._end, error)
             for draft, part in zip(self._drafts, self._parts, strict=True):
                 every.callback(part.handle.reject, error)
@@ -144,6 +166,8 @@ class GroupReply(Reply[tuple[Any, ...]]):
         for draft, part in zip(self._drafts, self._parts, strict=True):
             draft.member.refuse(draft, part, aborted)
         self._end(aborted)
+        if self._follower is not None:
+            self._follower.over(aborted, sent=False)
 
     def _end(self, error: AccelError) -> None:
         waited = self.fail(error)

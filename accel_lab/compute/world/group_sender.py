@@ -24,7 +24,7 @@ from accel_lab.compute.machine.deferred_interrupts import UNINTERRUPTED
 from accel_lab.compute.message.operation import OWN_TIMEOUT, Operation
 from accel_lab.compute.message.validation import require_timeout
 from accel_lab.compute.wire.failure import depends_on
-from accel_lab.compute.world.group_reply import GroupReply
+from accel_lab.compute.world.group_reply import Follower, GroupReply
 from accel_lab.compute.world.member import Draft, Member
 from accel_lab.display.buffer_number import short
 from accel_lab.errors import InvalidArgument, QueueFull
@@ -50,15 +50,22 @@ class GroupSender:
         """Let no parts be sent to a device any more."""
         self._members.pop(name, None)
 
-    def send(self, parts: Any, timeout_s: float | None, *, nowait: bool) -> GroupReply:
-        """Send the parts of a message, as `System.group` says."""
+    def send(
+        self,
+        parts: Any,
+        timeout_s: float | None,
+        *,
+        nowait: bool,
+        follower: Follower | None = None,
+    ) -> GroupReply:
+        """Send the parts of a message, as `System.group` says; `follower` is told how it goes."""
         drafts = list(self._checked(parts))
         if timeout_s is OWN_TIMEOUT:
             limits = [limit for one in drafts if (limit := one.plan.timeout_s) is not None]
             limit_s = min(limits, default=None)
         else:
             limit_s = require_timeout(timeout_s)
-        reply = GroupReply(drafts, limit_s, self._event_loop)
+        reply = GroupReply(drafts, limit_s, self._event_loop, follower)
         until = time.monotonic() + ROOM_WITHIN_S
         sent: list[Part] = []
         while not sent:

@@ -1,0 +1,37 @@
+"""The worlds of a system."""
+
+import itertools
+import weakref
+from collections.abc import Sequence
+
+from accel_lab.compute.device import Device
+from accel_lab.errors import InvalidArgument
+from accel_lab.world.communicator import OnLoss
+from accel_lab.world.world import Services, World
+
+
+class Worlds:
+    """Opens worlds, and knows those that are in use."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._numbers = itertools.count(1)
+        self._open: weakref.WeakSet[World] = weakref.WeakSet()
+
+    def open(self, devices: Sequence[Device], name: str | None, on_loss: OnLoss) -> World:
+        """Return a new world, as `System.world` says."""
+        ranks = list(devices)
+        if not ranks:
+            raise InvalidArgument("a world has one device at least")
+        for at, device in enumerate(ranks):
+            if not isinstance(device, Device) or not device.is_beside(ranks[0]):
+                raise InvalidArgument(f"{device!r} is no device of this system")
+            if device in ranks[:at]:
+                raise InvalidArgument(f"{device.name} is there twice; each rank has a device")
+        world = World(name or f"world{next(self._numbers)}", ranks, self._services, on_loss=on_loss)
+        self._open.add(world)
+        return world
+
+    def opened(self) -> list[World]:
+        """Return those in use, by name."""
+        return sorted(self._open, key=lambda one: one.name)
