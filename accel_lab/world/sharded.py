@@ -66,7 +66,9 @@ class Sharded:
         total = sum(ref.shape[axis] for ref in self.refs)
         return *first[:axis], total, *first[axis + 1 :]
 
-    def map(self, function: Callable[..., AccelRef], *others: Any, layout: Layout = "own") -> "Sharded":
+    def map(
+        self, function: Callable[..., AccelRef], *others: Any, layout: Layout = "own"
+    ) -> "Sharded":
         """Return what a function makes of each rank's handle: `x.map(array.sum)`.
 
         Parameters:
@@ -105,11 +107,11 @@ class Sharded:
         return self.shape[0]
 
     def __matmul__(self, other: Any) -> "Sharded":
-        left: Layout = self.layout
         right: Layout = other.layout if isinstance(other, Sharded) else "replicated"
-        columns = [self._of_each(other)]
-        made = [a @ b for a, b in zip(self.refs, *columns, strict=True)]
-        return Sharded(self.world, made, product_layout(left, right, self.refs[0].shape))
+        theirs = self._of_each(other)
+        layout = product_layout(self.layout, right, self.refs[0].shape)
+        made = [a @ b for a, b in zip(self.refs, theirs, strict=True)]
+        return Sharded(self.world, made, layout)
 
     __add__, __radd__ = _binary(operator.add), _reflected(operator.add)
     __sub__, __rsub__ = _binary(operator.sub), _reflected(operator.sub)
@@ -133,8 +135,9 @@ class Sharded:
     def combine(self, function: Callable[[Any, Any], AccelRef], other: Any) -> "Sharded":
         """Return what a function of two does element by element, as `operator.add`."""
         right: Layout = other.layout if isinstance(other, Sharded) else "replicated"
-        pairs = zip(self.refs, self._of_each(other), strict=True)
-        return Sharded(self.world, [function(a, b) for a, b in pairs], common_layout(self.layout, right))
+        theirs, layout = self._of_each(other), common_layout(self.layout, right)
+        made = [function(a, b) for a, b in zip(self.refs, theirs, strict=True)]
+        return Sharded(self.world, made, layout)
 
     def _of_each(self, other: Any) -> Sequence[Any]:
         """Return what each rank uses of an operand.
@@ -177,7 +180,7 @@ def common_layout(one: Layout, other: Layout) -> Layout:
     Raises:
         InvalidArgument: they are pieces along different axes.
     """
-    if one == other or other == "replicated":
+    if other in (one, "replicated"):
         return one
     if one == "replicated":
         return other

@@ -2,9 +2,11 @@
 
 import itertools
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from accel_lab.actor.events import EventStream
 from accel_lab.compute.device import Device
+from accel_lab.compute.world.group_sender import GroupSender
 from accel_lab.errors import InvalidArgument
 from accel_lab.world.communicator import OnLoss
 from accel_lab.world.world import Services, World
@@ -13,12 +15,18 @@ from accel_lab.world.world import Services, World
 class Worlds:
     """Opens worlds, and knows those that are in use."""
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
-        self._numbers = itertools.count(1)
+    def __init__(self, groups: GroupSender, events: EventStream, backend: str) -> None:
         self._open: weakref.WeakSet[World] = weakref.WeakSet()
+        self._services = Services(groups, events, backend, self._open)
+        self._numbers = itertools.count(1)
 
-    def open(self, devices: Sequence[Device], name: str | None, on_loss: OnLoss) -> World:
+    def open(
+        self,
+        devices: Sequence[Device],
+        name: str | None,
+        on_loss: OnLoss,
+        shape: Mapping[str, int] | None,
+    ) -> World:
         """Return a new world, as `System.world` says."""
         ranks = list(devices)
         if not ranks:
@@ -28,7 +36,8 @@ class Worlds:
                 raise InvalidArgument(f"{device!r} is no device of this system")
             if device in ranks[:at]:
                 raise InvalidArgument(f"{device.name} is there twice; each rank has a device")
-        world = World(name or f"world{next(self._numbers)}", ranks, self._services, on_loss=on_loss)
+        name = name or f"world{next(self._numbers)}"
+        world = World(name, ranks, self._services, on_loss=on_loss, shape=shape)
         self._open.add(world)
         return world
 
