@@ -1,7 +1,7 @@
 """An array that has a part on each rank of a world, and what can be computed with it there."""
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -12,7 +12,7 @@ from accel_lab.display.summary import as_html
 from accel_lab.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from accel_lab.world.world import World
+    from accel_lab.world.collectives import Collectives
 
 Layout: TypeAlias = int | Literal["replicated", "own"]
 """How the ranks' arrays make one: pieces along an axis, all the same, or each rank's own."""
@@ -46,7 +46,7 @@ class Sharded:
     __array_priority__ = 1000
     __array_ufunc__ = None
 
-    def __init__(self, world: "World", refs: Sequence[AccelRef], layout: Layout) -> None:
+    def __init__(self, world: "Collectives", refs: Sequence[AccelRef], layout: Layout) -> None:
         self.world = world
         self.refs = tuple(refs)
         self.layout = layout
@@ -98,7 +98,7 @@ class Sharded:
             ref.result(timeout_s)
         return self
 
-    def __await__(self) -> Iterator[Any]:
+    def __await__(self) -> Generator[Any, None, "Sharded"]:
         for ref in self.refs:
             yield from ref.__await__()
         return self

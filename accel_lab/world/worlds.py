@@ -22,20 +22,21 @@ class Worlds:
 
     def open(
         self,
-        devices: Sequence[Device],
+        devices: Sequence[object],
         name: str | None,
         on_loss: OnLoss,
         shape: Mapping[str, int] | None,
     ) -> World:
         """Return a new world, as `System.world` says."""
-        ranks = list(devices)
+        ranks: list[Device] = []
+        for device in devices:
+            if not isinstance(device, Device) or not (ranks or [device])[0].is_beside(device):
+                raise InvalidArgument(f"{device!r} is no device of this system")
+            if device in ranks:
+                raise InvalidArgument(f"{device.name} is there twice; each rank has a device")
+            ranks.append(device)
         if not ranks:
             raise InvalidArgument("a world has one device at least")
-        for at, device in enumerate(ranks):
-            if not isinstance(device, Device) or not device.is_beside(ranks[0]):
-                raise InvalidArgument(f"{device!r} is no device of this system")
-            if device in ranks[:at]:
-                raise InvalidArgument(f"{device.name} is there twice; each rank has a device")
         name = name or f"world{next(self._numbers)}"
         world = World(name, ranks, self._services, on_loss=on_loss, shape=shape)
         self._open.add(world)

@@ -11,7 +11,7 @@ from accel_lab.compute.arrays.dtypes import NAMES, numpy_dtype
 from accel_lab.compute.events.collectives import CollectiveEnded
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries import array
-from accel_lab.libraries.collective.messages import REDUCIBLE
+from accel_lab.libraries.collective.messages import REDUCIBLE, Reduction
 from accel_lab.world.world import World
 from tests.world.worlds import folded, own, rank_arrays, ranks_of
 
@@ -32,7 +32,9 @@ def worlds(lab: System) -> dict[int, World]:
 
 @pytest.mark.parametrize("size", [1, 2, 4])
 @pytest.mark.parametrize("op", ["sum", "prod", "min", "max", "avg"])
-def test_a_reduction_is_numpys_on_every_rank(worlds: dict[int, World], op: str, size: int) -> None:
+def test_a_reduction_is_numpys_on_every_rank(
+    worlds: dict[int, World], op: Reduction, size: int
+) -> None:
     world = worlds[size]
     for at, dtype in enumerate(sorted(REDUCIBLE)):
         arrays = rank_arrays(dtype, SHAPES[(at + size) % len(SHAPES)], size)
@@ -113,13 +115,13 @@ def test_in_place_into_another_and_of_a_view(worlds: dict[int, World]) -> None:
     arrays = rank_arrays("float64", (300, 200), 2)
     x = own(world, arrays)
     turned = x.map(array.transpose)
-    assert np.allclose(world.all_reduce(turned).get(), sum(arrays).T)
+    assert np.allclose(world.all_reduce(turned).get(), np.add(*arrays).T)
     out = world.replicate(np.zeros((200, 300)))
     strided = out.map(array.transpose)
     world.all_reduce(x, out=strided).result()
-    assert np.allclose(ranks_of(out)[1], sum(arrays).T)
+    assert np.allclose(ranks_of(out)[1], np.add(*arrays).T)
     world.all_reduce(x, out=x).result()
-    assert np.allclose(ranks_of(x)[1], sum(arrays))
+    assert np.allclose(ranks_of(x)[1], np.add(*arrays))
 
 
 def test_a_ring_sends_what_it_has_to_and_no_more() -> None:

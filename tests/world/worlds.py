@@ -59,6 +59,6 @@ def folded(op: str, arrays: Sequence[Array], scale: float = 1.0) -> tuple[Array,
     if np.issubdtype(kind, np.integer):
         return np.trunc(exact), np.zeros_like(exact)
     steps = len(arrays) + 2
-    unit = float(ml_dtypes.finfo(kind).eps)
+    unit = float(ml_dtypes.finfo(kind).eps)  # type: ignore[no-untyped-call]
     size = np.abs(exact) if op in ("prod", "min", "max") else np.abs(wide).sum(axis=0)
     return exact, steps * unit * size
