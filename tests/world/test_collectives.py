@@ -145,6 +145,10 @@ def _told(lab: System, name: str) -> str:
     return next(node.detail or "" for node in context.children if node.name == "collective")
 
 
+def test_what_does_the_work_is_told(worlds: dict[int, World]) -> None:
+    assert worlds[2].capabilities["library"] == "host"
+
+
 def test_the_same_program_gives_the_same_bits(worlds: dict[int, World]) -> None:
     world = worlds[4]
     x = own(world, rank_arrays("float32", (100_003,), 4))

@@ -40,6 +40,14 @@ class MakeKey(Operation[str], frozen=True, array_like=True, eq=False, tag=460):
     size: int
 
 
+class Capabilities(Operation[dict[str, Any]], frozen=True, array_like=True, eq=False, tag=474):
+    """Return what does the work here, and what it can."""
+
+    library: ClassVar[str] = "collective"
+    dtypes: ClassVar = frozenset({""})
+    opaque: ClassVar[str] = "it is of this machine"
+
+
 class Join(Collective[None], frozen=True, array_like=True, eq=False, tag=461):
     """Become a rank of the communicator that a key names; waits for all ranks."""
 

@@ -6,6 +6,7 @@ lies beneath them is called: `nccl.bindings`, which takes addresses, counts and 
 
 import os
 from functools import cache
+from importlib.metadata import distributions
 from typing import Any
 
 from accel_lab.display.install import pip_install
@@ -70,12 +71,18 @@ def _loaded() -> Any:
 
         version = nccl.get_version()
     except (ImportError, RuntimeError) as error:  # the latter where there is no libnccl
-        text = f"collective operations on cuda need nccl4py and NCCL ({error}); "
-        raise BackendUnavailable(text + pip_install("cuda13")) from error
+        why = " ".join(str(error).split())
+        raise _unavailable(f"collective operations on cuda need nccl4py and NCCL: {why}") from error
     if version < OLDEST:
-        text = f"NCCL is {written(version)}, and collective operations need {written(OLDEST)}; "
-        raise BackendUnavailable(text + pip_install("cuda13"))
+        text = f"NCCL is {written(version)}, and collective operations need {written(OLDEST)}"
+        raise _unavailable(text)
     return nccl
+
+
+def _unavailable(why: str) -> BackendUnavailable:
+    installed = {one.metadata["Name"] for one in distributions()}
+    extra = "cuda12" if "cupy-cuda12x" in installed else "cuda13"
+    return BackendUnavailable(f"{why}; {pip_install(extra)}")
 
 
 def written(version: int) -> str:

@@ -1,6 +1,6 @@
 """Communicators of NCCL's, made by a key that one rank has made."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +56,7 @@ class CudaCollective:
         """Call it at once: what it enqueues comes in the order of the stream."""
         comm.enqueue(launch, work)
 
-    def capabilities(self) -> Mapping[str, Any]:
+    def capabilities(self) -> dict[str, Any]:
         """Say what does the work, and what it can here."""
         capability = int(cupy.cuda.Device(self._device.index).compute_capability)
         return {

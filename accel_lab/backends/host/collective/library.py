@@ -260,6 +260,15 @@ class HostCollective:
         self._made[path] = fd
         return path
 
+    def capabilities(self) -> dict[str, Any]:
+        """Say that it is ours, and what it can."""
+        return {
+            "library": "host",
+            "version": np.__version__,
+            "float8 reductions": True,
+            "multicast": False,
+        }
+
     def join(self, key: str, group: Group) -> HostCommunicator:
         """Open the file, and wait for all ranks."""
         try:
