@@ -147,15 +147,13 @@ def row(case: Case, ranks: int, ours: float, theirs: float | None) -> dict[str, 
 
 def table(rows: list[dict[str, Any]]) -> str:
     """Write rows as Markdown; a ratio above 1 means that accel_lab was faster."""
-    lines = [
-        "| call | bytes | accel_lab GB/s | PyTorch GB/s | ratio |",
-        "|---|---:|---:|---:|---:|",
-    ]
+    titles = ("call", "bytes", "accel_lab GB/s", "PyTorch GB/s", "ratio")
+    lines = [f"| {' | '.join(titles)} |", "|---|---:|---:|---:|---:|"]
     for one in rows:
-        theirs = f"{one['torch_bus_gb_s']:.2f}" if "ratio" in one else ""
+        theirs = f"{one['torch_bus_gb_s']:.3g}" if "ratio" in one else ""
         ratio = f"{one['ratio']:.2f}" if "ratio" in one else ""
         lines.append(
-            f"| {one['call']} | {one['nbytes']} | {one['bus_gb_s']:.2f} | {theirs} | {ratio} |"
+            f"| {one['call']} | {one['nbytes']} | {one['bus_gb_s']:.3g} | {theirs} | {ratio} |"
         )
     return "\n".join(lines)
 
@@ -178,12 +176,10 @@ def main() -> None:
     theirs = torch_processes(given.ranks, given.most) if given.backend == "cuda" else {}
     with System(given.backend, given.ranks) as lab:
         world = lab.world().ready()
-        rows = [
-            row(
-                case, given.ranks, of_a_world(world, case), theirs.get(f"{case.call} {case.nbytes}")
-            )
-            for case in cases(given.most)
-        ]
+        rows = []
+        for case in cases(given.most):
+            seconds = of_a_world(world, case)
+            rows.append(row(case, given.ranks, seconds, theirs.get(f"{case.call} {case.nbytes}")))
         told = {"ranks": given.ranks, "with": world.capabilities, "rows": rows}
     if given.json is not None:
         given.json.write_text(json.dumps(told, indent=1))
