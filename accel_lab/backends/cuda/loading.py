@@ -4,7 +4,7 @@ import os
 from importlib import import_module
 
 from accel_lab.backends import libraries
-from accel_lab.backends.cuda.collective.bindings import set_variables
+from accel_lab.backends.cuda.collective.bindings import preload
 
 
 def load() -> None:
@@ -16,7 +16,6 @@ def load() -> None:
     # CUDA's own order is "fastest first"; NVML and nvidia-smi, by which users know their cards,
     # go by the bus. It is read at cuInit.
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
-    set_variables()  # for PyTorch's NCCL, too
     from cupy.cuda import nvrtc
     from nvmath.bindings import cublas
 
@@ -28,3 +27,4 @@ def load() -> None:
     nvrtc.getVersion()
     cublas.get_property(0)
     include_folders()
+    preload()

@@ -1,24 +1,26 @@
 """What a communicator on cuda asks of NCCL, done by a stand-in on NumPy arrays; no CUDA needed."""
 
 import ctypes
+import sys
 import threading
 from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from enum import IntEnum
 from queue import Queue
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from accel_lab.backends.cuda.collective import bindings
 from accel_lab.backends.cuda.collective.bindings import DTYPES, IN_PROGRESS, REDUCTIONS, written
 from accel_lab.backends.cuda.collective.communicator import Enter, NcclCommunicator
 from accel_lab.compute.arrays.dtypes import NAMES, numpy_dtype
 from accel_lab.compute.groups.group import Group
 from accel_lab.compute.groups.place import Place
-from accel_lab.errors import AccelError
+from accel_lab.errors import AccelError, BackendUnavailable
 from accel_lab.libraries.collective.errors import CommunicatorLost
 from accel_lab.libraries.collective.messages import REDUCIBLE
 from tests.world.worlds import FOLDS, Array, folded, rank_arrays
@@ -350,3 +352,29 @@ def test_what_nccl_reports_fails_the_call_and_ends_the_communicator(
 
 def test_versions_are_written_as_people_do() -> None:
     assert [written(22809), written(23207)] == ["2.28.9", "2.32.7"]
+
+
+def test_without_nccl_who_asks_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "nccl.bindings", None)
+    bindings._loaded.cache_clear()
+    bindings.preload()
+    with pytest.raises(BackendUnavailable, match=r"nccl4py and NCCL.*install.*cuda1[23]"):
+        bindings.bindings()
+    assert not bindings.multicasts()
+
+
+@pytest.mark.parametrize(("version", "served"), [(22_809, True), (22_105, False)])
+def test_nccl_that_is_too_old_is_refused(
+    monkeypatch: pytest.MonkeyPatch, version: int, *, served: bool
+) -> None:
+    found: Any = ModuleType("nccl.bindings")
+    found.nccl = SimpleNamespace(get_version=lambda: version)
+    monkeypatch.setitem(sys.modules, "nccl", ModuleType("nccl"))
+    monkeypatch.setitem(sys.modules, "nccl.bindings", found)
+    bindings._loaded.cache_clear()
+    if served:
+        assert bindings.bindings() is found.nccl
+    else:
+        with pytest.raises(BackendUnavailable, match=r"2\.21\.5.*2\.23\.0"):
+            bindings.bindings()
+    bindings._loaded.cache_clear()

@@ -1,4 +1,4 @@
-"""NCCL's functions, loaded when the first communicator is made.
+"""NCCL's functions, where they are installed; a single card works without them.
 
 nccl4py's own classes try to import PyTorch in each call, which takes seconds and memory. So what
 lies beneath them is called: `nccl.bindings`, which takes addresses, counts and numbers of dtypes.
@@ -34,8 +34,8 @@ DTYPES = {
 REDUCTIONS = {"sum": 0, "prod": 1, "max": 2, "min": 3, "avg": 4}
 """`ncclRedOp_t`."""
 _VARIABLES = {
-    # Contexts are killed as a matter of course, and a process that is killed while it has multicast
-    # objects was seen to put all cards of the machine out of service.
+    # Contexts are killed as a matter of course, and whoever dies with NVLink's multicast set up may
+    # take all cards of the machine out of service with him.
     "NCCL_NVLS_ENABLE": "0",
     # Rings and trees are connected while all ranks join. Else the first operation does that, and
     # the dispatcher would wait for the other ranks.
@@ -52,6 +52,18 @@ def set_variables() -> None:
 def multicasts() -> bool:
     """Whether NCCL may use NVLink's multicast."""
     return os.environ.get("NCCL_NVLS_ENABLE") != "0"
+
+
+def preload() -> None:
+    """Load NCCL if it is there: that takes a third of a second, which a world would wait to heal.
+
+    It opens no device.
+    """
+    set_variables()
+    try:
+        _loaded()
+    except BackendUnavailable:
+        return  # whoever asks for a communicator is told
 
 
 def bindings() -> Any:
