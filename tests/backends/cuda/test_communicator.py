@@ -106,6 +106,8 @@ class StandIn:
         self, source: int, into: int, count: int, dtype: int, op: int, comm: Comm, stream: int
     ) -> None:
         assert stream == STREAM
+        nbytes = count * numpy_dtype(_OF_NUMBER[dtype]).itemsize
+        assert into + nbytes <= source or source + RANKS * nbytes <= into, "NCCL would mix them"
         made = self._fold(comm, source, count * RANKS, dtype, op)
         mine = made[comm.rank * count : (comm.rank + 1) * count]
         memory(into, count, _OF_NUMBER[dtype])[...] = mine
@@ -310,6 +312,9 @@ def test_views_and_what_overlaps_are_copied(ranks: Ranks) -> None:
     rows = [1] * RANKS
     ranks.each("float64", lambda c, r: c.all_to_all(same[r], rows, rows, same[r]))
     assert np.array_equal(same[1], np.stack([one[1] for one in arrays]))
+    same = [one.copy() for one in arrays]
+    ranks.each("float64", lambda c, r: c.reduce_scatter(same[r], "sum", None, same[r][:1]))
+    assert np.allclose([one[0] for one in same], exact)
     nothing = [np.zeros((0, 3)) for _ in arrays]
     ranks.each("float64", lambda c, r: c.all_reduce(nothing[r], "avg", 0.5, nothing[r]))
 

@@ -146,7 +146,7 @@ class NcclCommunicator:
                 os.sched_yield()
 
     def abort(self) -> None:
-        """End what waits for other ranks, and fail it; NCCL's part of that takes up to a second."""
+        """End what waits for other ranks, and fail it; a thread frees what NCCL has of it."""
         with self._lock:
             if self._aborted:
                 return
@@ -285,7 +285,8 @@ class NcclCommunicator:
             return flat
         begin, other = self._address(flat), self._address(into)
         apart = begin + flat.nbytes <= other or other + into.nbytes <= begin
-        return flat if apart or (in_place and begin == other) else flat.copy()
+        same = begin == other and flat.nbytes == into.nbytes
+        return flat if apart or (in_place and same) else flat.copy()
 
     @contextmanager
     def _target(self, out: Any) -> Iterator[Any]:
