@@ -20,6 +20,7 @@ from accel_lab.doctor.finding import CUDA, HOST_AND_CUDA, Backend, Finding, Topi
 from accel_lab.doctor.nvidia import DRIVER_FIRST, HOST_REMAINS, CudaVersion
 
 CUDA_MAJORS = (12, 13)
+TOGETHER = "collective operations on several GPUs; a single one does all else"
 LIBRARY_FOLDERS = ("CUDA_PATH/lib64", "CUDA_HOME/lib64", "CONDA_PREFIX/lib")
 
 
@@ -86,6 +87,8 @@ def cuda(major: int) -> tuple[Package, ...]:
         Package("nvmath-python", "nvmath-python", "1.0", "nvmath"),
         Package("cublas", f"nvidia-cublas{suffix}"),
         Package("nvrtc", f"nvidia-cuda-nvrtc{suffix}"),
+        Package("nccl4py", "nccl4py", "0.6", "nccl", TOGETHER),
+        Package("nccl", f"nvidia-nccl-cu{major}", "2.23", disables=TOGETHER),
     )
 
 
@@ -116,9 +119,9 @@ def cuda_packages(driver: CudaVersion | None) -> Iterator[Finding]:
             disables=f"importing cupy for CUDA {major}: both write the same files",
             command=pip_command(f"uninstall {' '.join(wrong)}"),
         )
-    disables = HOST_REMAINS if driver else DRIVER_FIRST
     for package in cuda(major):
-        yield _find("cuda", package, disables, command, CUDA)
+        disables = (package.disables or HOST_REMAINS) if driver else DRIVER_FIRST
+        yield _find("cuda", package, disables, command, () if package.disables else CUDA)
 
 
 def _find(

@@ -16,7 +16,7 @@ from accel_lab.compute.device import Device
 from accel_lab.compute.events.collectives import WorldBroken, WorldFormed, WorldGivenUp
 from accel_lab.compute.events.lifecycle import ContextLost
 from accel_lab.compute.world.group_sender import GroupSender
-from accel_lab.errors import AccelError, GroupAborted, SystemClosed
+from accel_lab.errors import AccelError, BackendUnavailable, GroupAborted, SystemClosed
 from accel_lab.libraries import collective
 
 OnLoss: TypeAlias = Literal["rebuild", "shrink"]
@@ -142,7 +142,7 @@ class Communicator:
                 if self._on_loss == "shrink" and self.epoch:
                     self._shrink()
                 comm, generations = self._join()
-            except SystemClosed as error:
+            except (SystemClosed, BackendUnavailable) as error:
                 failure = error
                 break
             except AccelError as error:
@@ -168,13 +168,13 @@ class Communicator:
         devices, comm = self.devices, next(_numbers)
         key = collective.make_key(devices[0], len(devices)).result(PATIENCE_S)
         generations = self._now()
-        reply = self._groups.send(
-            [(device, collective.Join(comm, key)) for device in devices], PATIENCE_S, nowait=False
-        )
+        parts = [(device, collective.Join(comm, key)) for device in devices]
+        reply = self._groups.send(parts, PATIENCE_S, nowait=False)
         try:
             reply.result(PATIENCE_S)
-        except TimeoutError:
+        except (AccelError, TimeoutError):
             reply.cancel()
+            self._leave(comm)
             raise
         return comm, generations
 

@@ -20,6 +20,7 @@ from accel_lab.compute.world.group_reply import GroupReply
 from accel_lab.compute.world.group_sender import GroupSender
 from accel_lab.display.summary import as_html
 from accel_lab.errors import AccelError, InvalidArgument
+from accel_lab.libraries import collective
 from accel_lab.libraries.collective.algorithms import algorithm
 from accel_lab.world.collectives import Collectives, Make
 from accel_lab.world.communicator import Communicator, OnLoss, State
@@ -93,6 +94,12 @@ class World(Collectives):
     def state(self) -> State:
         """Whether it has a communicator: "whole", "forming", "given up" or "closed"."""
         return self._communicator.state
+
+    @property
+    def capabilities(self) -> dict[str, Any]:
+        """What does the work: the "library" and its "version", and what that can; blocks."""
+        found: dict[str, Any] = collective.capabilities(self.devices[0]).result()
+        return found
 
     def ready(self, timeout_s: float = 120.0) -> "World":
         """Block until there is a communicator.

@@ -92,10 +92,21 @@ def test_a_factor_multiplies_before(worlds: dict[int, World]) -> None:
         assert np.all(np.abs(found - exact) <= bound + 1e-7 * np.abs(exact)), op
 
 
+def test_a_factor_of_integers_is_whole(worlds: dict[int, World]) -> None:
+    world = worlds[2]
+    x = own(world, rank_arrays("int32", (50,), 2))
+    for op in ("sum", "avg"):
+        exact, _ = folded(op, ranks_of(x), 3)
+        assert np.array_equal(world.all_reduce(x, op, scale=3).get(), exact), op
+    with pytest.raises(InvalidArgument, match="whole number"):
+        world.all_reduce(x, scale=0.5)
+
+
 def test_rows_go_to_each_rank_in_any_number(worlds: dict[int, World]) -> None:
     world = worlds[4]
     random = np.random.default_rng(3)
     rows = random.integers(0, 5, (4, 4)).tolist()
+    rows[2] = [0] * 4  # which has none, and gets some
     arrays = [random.random((sum(row), 2)) for row in rows]
     cut = [np.split(one, np.cumsum(row)[:-1]) for one, row in zip(arrays, rows, strict=True)]
     found = ranks_of(world.all_to_all_v(own(world, arrays), rows))
@@ -143,6 +154,10 @@ def _told(lab: System, name: str) -> str:
     device = next(node for node in lab.tree().children if node.name == name)
     (context,) = device.children
     return next(node.detail or "" for node in context.children if node.name == "collective")
+
+
+def test_what_does_the_work_is_told(worlds: dict[int, World]) -> None:
+    assert worlds[2].capabilities["library"] == "host"
 
 
 def test_the_same_program_gives_the_same_bits(worlds: dict[int, World]) -> None:

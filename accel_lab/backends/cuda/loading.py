@@ -4,6 +4,7 @@ import os
 from importlib import import_module
 
 from accel_lab.backends import libraries
+from accel_lab.backends.cuda.collective.bindings import preload
 
 
 def load() -> None:
@@ -26,3 +27,4 @@ def load() -> None:
     nvrtc.getVersion()
     cublas.get_property(0)
     include_folders()
+    preload()

@@ -23,6 +23,7 @@ from accel_lab.libraries.collective.messages import AllReduce as AllReduce
 from accel_lab.libraries.collective.messages import AllToAll as AllToAll
 from accel_lab.libraries.collective.messages import AllToAllV as AllToAllV
 from accel_lab.libraries.collective.messages import Barrier as Barrier
+from accel_lab.libraries.collective.messages import Capabilities as Capabilities
 from accel_lab.libraries.collective.messages import Collective as Collective
 from accel_lab.libraries.collective.messages import Gather as Gather
 from accel_lab.libraries.collective.messages import Give as Give
@@ -38,6 +39,11 @@ from accel_lab.libraries.collective.messages import Take as Take
 def make_key(device: Device, size: int) -> Reply[str]:
     """Ask a device for a key by which the ranks of a new communicator find each other."""
     return device.ask(MakeKey(size))
+
+
+def capabilities(device: Device) -> Reply[dict[str, Any]]:
+    """Ask a device what does its collective operations, and what that can."""
+    return device.ask(Capabilities())
 
 
 def leave(device: Device, comm: int) -> None:
@@ -107,6 +113,9 @@ class CollectiveLibrary(Protocol):
     def make_key(self, size: int) -> str:
         """Return what `join` takes; it holds as long as the process lives, or until all joined."""
 
+    def capabilities(self) -> dict[str, Any]:
+        """Return what `World.capabilities` says."""
+
     def join(self, key: str, group: Group) -> Any:
         """Wait for all ranks, and return a `Communicator`; blocks, on a worker's thread."""
 
@@ -127,12 +136,13 @@ class CollectiveActor(LibraryActor):
     @handles(MakeKey)
     def make_key(self, m: MakeKey, launch: Launch) -> None:
         """Answer with a key."""
+        _answer(launch, lambda: self.lib.make_key(m.size))
 
-        def answer(key: str) -> None:
-            data = pickle.dumps(key)
-            launch.finish = lambda: [Answer(launch.seq, data, True, [])]  # noqa: FBT003
-
-        launch.blocking(lambda _: self.lib.make_key(m.size), answer)
+    @handles(Capabilities)
+    def capabilities(self, m: Capabilities, launch: Launch) -> None:
+        """Answer with them."""
+        del m
+        _answer(launch, self.lib.capabilities)
 
     @handles(Join)
     def join(self, m: Join, launch: Launch) -> None:
@@ -256,6 +266,16 @@ class CollectiveActor(LibraryActor):
             comm.abort()
             comm.close()
         super().close()
+
+
+def _answer(launch: Launch, work: Callable[[], object]) -> None:
+    """Answer with what is found out beside the dispatcher."""
+
+    def answer(found: object) -> None:
+        data = pickle.dumps(found)
+        launch.finish = lambda: [Answer(launch.seq, data, True, [])]  # noqa: FBT003
+
+    launch.blocking(lambda _: work(), answer)
 
 
 def _group(launch: Launch) -> Group:

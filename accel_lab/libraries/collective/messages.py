@@ -40,6 +40,14 @@ class MakeKey(Operation[str], frozen=True, array_like=True, eq=False, tag=460):
     size: int
 
 
+class Capabilities(Operation[dict[str, Any]], frozen=True, array_like=True, eq=False, tag=474):
+    """Return what does the work here, and what it can."""
+
+    library: ClassVar[str] = "collective"
+    dtypes: ClassVar = frozenset({""})
+    opaque: ClassVar[str] = "it is of this machine"
+
+
 class Join(Collective[None], frozen=True, array_like=True, eq=False, tag=461):
     """Become a rank of the communicator that a key names; waits for all ranks."""
 
@@ -68,7 +76,7 @@ class AllReduce(Collective[AccelRef], frozen=True, array_like=True, eq=False, ta
 
     def infer(self) -> Spec:
         """Return the shape and dtype of `x`."""
-        require_reduction(self, self.op)
+        require_reduction(self)
         return _into(self, self.x.shape, self.x.dtype)
 
 
@@ -99,7 +107,7 @@ class ReduceScatter(Collective[AccelRef], frozen=True, array_like=True, eq=False
 
     def infer(self) -> Spec:
         """Return a shape whose first extent is a `size`-th of that of `x`."""
-        require_reduction(self, self.op)
+        require_reduction(self)
         return _into(self, parted(self, self.x, self.size), self.x.dtype)
 
 
@@ -149,7 +157,7 @@ class Reduce(Collective[AccelRef], frozen=True, array_like=True, eq=False, tag=4
 
     def infer(self) -> Spec:
         """Return the shape and dtype of `x`."""
-        require_reduction(self, self.op)
+        require_reduction(self)
         return _into(self, self.x.shape, self.x.dtype)
 
 
@@ -197,7 +205,7 @@ class Give(Collective[None], frozen=True, array_like=True, eq=False, tag=471):
         if self.call not in get_args(GiveCall):
             raise InvalidArgument(f"Give: call is one of {get_args(GiveCall)}, not {self.call!r}")
         if self.call == "reduce":
-            require_reduction(self, self.op)
+            require_reduction(self)
 
 
 class Take(Collective[AccelRef], frozen=True, array_like=True, eq=False, tag=472):
@@ -224,11 +232,14 @@ class Barrier(Collective[None], frozen=True, array_like=True, eq=False, tag=473)
     dtypes: ClassVar = frozenset({""})
 
 
-def require_reduction(message: Operation[Any], op: str) -> None:
-    """Refuse a word that names no reduction."""
+def require_reduction(message: Any) -> None:
+    """Refuse a word that names no reduction, and a factor that the dtype does not have."""
+    name, op, scale = type(message).__name__, message.op, message.scale
     if op not in get_args(Reduction):
-        name = type(message).__name__
         raise InvalidArgument(f"{name}: op is one of {get_args(Reduction)}, not {op!r}")
+    dtype = message.x.dtype
+    if scale is not None and dtype.startswith(("int", "uint")) and scale != int(scale):
+        raise InvalidArgument(f"{name}: scale is {scale:g}, and x is {dtype}: give a whole number")
 
 
 def joined(message: Operation[Any], x: AccelRef, size: int) -> tuple[int, ...]:

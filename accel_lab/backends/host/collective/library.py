@@ -6,6 +6,7 @@ result is folded in one order, whatever the timing: the same bits every time (Pa
 broadcasts of what is large go down a chain in pieces, others up or down a binomial tree.
 """
 
+import math
 import os
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -126,7 +127,7 @@ class HostCommunicator(Exchanges):
     def all_to_all(self, x: Any, sends: Any, receives: Any, out: Any) -> None:
         """Send to and take from everybody at once."""
         flat, into = _flat(x), _into(out)
-        row = x.size // len(x) if len(x) else 0
+        row = math.prod(x.shape[1:])
         going = np.split(flat, np.cumsum(sends)[:-1] * row)
         coming = np.split(into, np.cumsum(receives)[:-1] * row)
         coming[self.rank][...] = going[self.rank]
@@ -209,9 +210,7 @@ class HostCommunicator(Exchanges):
 
     def _prepare(self, work: Array, x: Any, op: str, scale: float | None) -> None:
         """Begin with the rank's own array, multiplied where it is to be."""
-        if op == "avg" and np.issubdtype(work.dtype, np.integer):
-            scale = None  # the sum is divided at the end, as NCCL's
-        elif op == "avg":
+        if op == "avg" and not np.issubdtype(work.dtype, np.integer):  # their sum is divided
             scale = (1 if scale is None else scale) / self.size
         if scale is None:
             work[...] = _flat(x)
@@ -259,6 +258,15 @@ class HostCollective:
         path = f"/proc/{os.getpid()}/fd/{fd}"
         self._made[path] = fd
         return path
+
+    def capabilities(self) -> dict[str, Any]:
+        """Say that it is ours, and what it can."""
+        return {
+            "library": "host",
+            "version": np.__version__,
+            "float8 reductions": True,
+            "multicast": False,
+        }
 
     def join(self, key: str, group: Group) -> HostCommunicator:
         """Open the file, and wait for all ranks."""
