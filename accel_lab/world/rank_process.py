@@ -131,8 +131,8 @@ def _process_group(rank: Rank) -> Iterator[None]:
         return
     dist: Any = import_module("torch.distributed")
     core: Any = import_module("torch.distributed.distributed_c10d")
-    rendezvous = sys.modules["torch.distributed.rendezvous"]
-    handlers: dict[str, Any] = rendezvous._rendezvous_handlers  # type: ignore[attr-defined] # noqa: SLF001
+    rendezvous: Any = sys.modules["torch.distributed.rendezvous"]
+    handlers: dict[str, Any] = rendezvous._rendezvous_handlers  # noqa: SLF001
     before, handlers["env"] = handlers["env"], _rendezvous(rank, dist)
     over = threading.Event()
     watch = threading.Thread(target=_watch, args=(rank, core, over), daemon=True, name="rank watch")
@@ -182,7 +182,8 @@ def _patch(core: Any) -> None:
     setattr(core, _READY, False)
     init_process_group.__doc__ = original.__doc__
     core.init_process_group = init_process_group
-    import_module("torch.distributed").init_process_group = init_process_group
+    public: Any = import_module("torch.distributed")
+    public.init_process_group = init_process_group
 
 
 def _watch(rank: Rank, core: Any, over: threading.Event) -> None:

@@ -135,7 +135,7 @@ def test_a_process_group_is_ready_and_one_may_make_it_oneself(world: World) -> N
         for _ in range(2):
             dist.init_process_group("gloo")
             dist.barrier()
-            rank = dist.get_rank()
+            rank = int(dist.get_rank())
             dist.destroy_process_group()
         return rank
 
