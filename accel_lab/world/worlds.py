@@ -1,6 +1,7 @@
 """The worlds of a system."""
 
 import itertools
+import threading
 import weakref
 from collections.abc import Sequence
 
@@ -17,6 +18,7 @@ class Worlds:
         self._services = services
         self._numbers = itertools.count(1)
         self._open: weakref.WeakSet[World] = weakref.WeakSet()
+        self._lock = threading.Lock()
 
     def open(self, devices: Sequence[Device], name: str | None, on_loss: OnLoss) -> World:
         """Return a new world, as `System.world` says."""
@@ -29,9 +31,12 @@ class Worlds:
             if device in ranks[:at]:
                 raise InvalidArgument(f"{device.name} is there twice; each rank has a device")
         world = World(name or f"world{next(self._numbers)}", ranks, self._services, on_loss=on_loss)
-        self._open.add(world)
+        with self._lock:
+            self._open.add(world)
         return world
 
     def opened(self) -> list[World]:
-        """Return those in use, by name."""
-        return sorted(self._open, key=lambda one: one.name)
+        """Return those in use, by name; any thread."""
+        with self._lock:
+            opened = list(self._open)
+        return sorted(opened, key=lambda one: one.name)

@@ -56,7 +56,8 @@ def test_every_part_is_drawn_as_text_and_as_a_table() -> None:
     source = made_up(1)
     view = LabView(source)
     state = view.sample()
-    for name, part in view.parts.items():
+    for name in state.keys() - {"closed"}:
+        part = view.parts[name]
         assert part.text(state[name]) in view.text(state)
         assert part.html(state[name]) in view.html(state)
     assert not {"<style", "<script", "style="} & set(view.html(state).split())

@@ -38,7 +38,7 @@ const STATE = {
 const bar = (state, more = {}) => toHtml(...drawLabBar(state, { selection: null, span: null, paused: false, stale: null, replay: null, ...more }).filter(Boolean));
 
 test("every part has a name, a title and what mounts it", () => {
-  assert.deepEqual(LAB_PARTS.map(({ name }) => name), ["tree", "supervision", "timeline", "kernels", "vram", "health", "journal"]);
+  assert.deepEqual(LAB_PARTS.map(({ name }) => name), ["tree", "supervision", "timeline", "kernels", "vram", "health", "collectives", "journal"]);
   for (const { title, mount } of LAB_PARTS) assert.ok(title && typeof mount === "function");
 });
 

@@ -2,6 +2,7 @@
 // title, what mounts it, whether it `pins` controls below all parts, and whether it `scrolls` as a
 // whole; `layout.js` says where they stand.
 
+import { mountCollectives } from "../collectives/mount.js";
 import { mountHealth } from "../health/mount.js";
 import { mountJournal } from "../journal/mount.js";
 import { mountKernels } from "../kernels/mount.js";
@@ -17,5 +18,6 @@ export const LAB_PARTS = [
   { name: "kernels", title: "Kernels", mount: mountKernels },
   { name: "vram", title: "Memory", mount: mountVram, scrolls: true },
   { name: "health", title: "Health", mount: mountHealth },
+  { name: "collectives", title: "Collectives", mount: mountCollectives },
   { name: "journal", title: "Journal", mount: mountJournal, pins: true },
 ];
