@@ -10,6 +10,7 @@ import { drawRing } from "./ring.js";
 const BUS_HEIGHT = 24;
 const BUS_BAR = 4; // units from one bar to the next
 const BUS_BARS = 48;
+const LISTED_RANKS = 24;
 
 /** What only this page knows. */
 export function collectivesView() {
@@ -96,15 +97,26 @@ function worldOperation(op, state) {
   return h(
     "p",
     { key: "op", class: "al-collectives-op" },
-    h("strong", {}, call),
-    h("span", {}, what && ` of ${what}`, algorithm && `, ${algorithm}`, op.for ? `, for ${op.for}` : ", not begun"),
+    h("span", { key: "what" }, h("strong", {}, call), what && ` of ${what}`, algorithm && `, ${algorithm}`, op.for ? `, for ${op.for}` : ", not begun"),
     missing && h("span", { key: "missing", class: "al-word al-warn" }, icon("half-open", 12), `waits for ${missing.join(", ")}`),
     more && h("span", { key: "more", class: "al-muted" }, `${count(more)} more queued, ${bytes} in all`),
   );
 }
 
+/** The rows of ranks; of very many those that are not as most are. */
+export function listedRanks(ranks) {
+  const rows = ranks.map((one, rank) => ({ ...one, rank }));
+  if (rows.length <= LISTED_RANKS) return { shown: rows, rest: 0, common: "" };
+  const many = new Map();
+  for (const { word } of rows) many.set(word, (many.get(word) ?? 0) + 1);
+  const common = [...many].reduce((one, other) => (other[1] > one[1] ? other : one))[0];
+  const shown = rows.filter(({ word }) => word !== common).slice(0, LISTED_RANKS);
+  return { shown, rest: rows.length - shown.length, common: shown.length < rows.length - many.get(common) ? "of any state" : common };
+}
+
 function worldRanks(ranks, lab, { selection }) {
   const head = (title, name) => h("th", { key: title, scope: "col", class: name }, title);
+  const { shown, rest, common } = listedRanks(ranks);
   return h(
     "table",
     { key: "ranks", class: "al-table al-collectives-table" },
@@ -113,19 +125,20 @@ function worldRanks(ranks, lab, { selection }) {
     h(
       "tbody",
       {},
-      ranks.map(({ device, word, after, usual }, k) => {
+      shown.map(({ device, word, after, usual, rank }) => {
         const path = `${lab}/${device}`;
         const isRelated = Boolean(selection) && (selection === path || selection.startsWith(`${path}/`));
         return h(
           "tr",
           { key: device, class: isRelated ? "al-collectives-related" : null, "data-device": device },
-          h("td", { class: "al-collectives-rank" }, String(k)),
+          h("td", { class: "al-collectives-rank" }, String(rank)),
           h("th", { scope: "row" }, h("button", { type: "button", class: "al-collectives-device", "data-path": path, "aria-pressed": String(isRelated) }, device)),
           h("td", {}, collectivesWord(word)),
           h("td", { class: "al-collectives-number" }, after),
-          h("td", { class: "al-collectives-number" }, usual && `+${usual}`),
+          h("td", { class: "al-collectives-number" }, usual),
         );
       }),
+      rest > 0 && h("tr", { key: "rest" }, h("td", { class: "al-collectives-rank" }), h("td", { class: "al-muted", colspan: 4 }, `and ${plural(rest, "more rank")}: ${common}`)),
     ),
   );
 }
@@ -172,7 +185,11 @@ function worldEnded(ended) {
           h("th", { scope: "row" }, call),
           h("td", {}, what),
           failure
-            ? h("td", { key: "failure", class: "al-collectives-failure", colspan: 4, title: failure }, h("span", { class: "al-word al-bad" }, icon("warn", 12), "failed"), ` ${failure}`)
+            ? [
+                h("td", { key: "way", class: "al-collectives-way" }, algorithm),
+                h("td", { key: "failed", colspan: 2, title: failure }, h("span", { class: "al-word al-bad" }, icon("warn", 12), "failed"), h("span", { class: "al-muted al-collectives-reason" }, ` ${failure}`)),
+                h("td", { key: "last", class: "al-muted al-collectives-lastly", title: failure }, failure),
+              ]
             : [
                 h("td", { key: "way", class: "al-collectives-way" }, algorithm),
                 h("td", { key: "took", class: "al-collectives-number" }, took),

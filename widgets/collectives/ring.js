@@ -30,7 +30,7 @@ export function drawRing({ ranks, op }) {
   return h(
     "svg",
     { class: "al-ring", viewBox: "-116 -102 232 204", "aria-hidden": "true" },
-    n > 1 && ranks.map((_, k) => ringArc(k, n, size, tone(k, (k + 1) % n, op?.algorithm === "ring"))),
+    n > 1 && ranks.map((_, k) => ringArc(k, n, size, tone(k, (k + 1) % n, op?.algorithm === "ring"), !isTree)),
     isTree && treeEdges(n).map(([from, to]) => ringChord(from, to, n, size, tone(from, to, true))),
     ringCentre(op),
     ranks.map((rank, k) => ringRank(rank, k, n, size)),
@@ -41,7 +41,7 @@ function ringPoint(angle, radius = RING_RADIUS) {
   return [radius * Math.sin(angle), -radius * Math.cos(angle)];
 }
 
-function ringArc(k, n, size, tone) {
+function ringArc(k, n, size, tone, isWay) {
   const trim = (size + RING_GAP) / RING_RADIUS;
   const [from, to] = [ringAngle(k, n) + trim, ringAngle(k + 1, n) - trim];
   if (to <= from) return null;
@@ -51,7 +51,7 @@ function ringArc(k, n, size, tone) {
     "g",
     { key: `arc ${k}`, class: `al-ring-${tone}` },
     h("path", { class: "al-ring-way", d: `M${ringPoint(from).map(ringNumber)}A${RING_RADIUS} ${RING_RADIUS} 0 ${to - from > Math.PI ? 1 : 0} 1 ${ringPoint(to).map(ringNumber)}` }),
-    n <= RING_NAMED && h("path", { class: "al-ring-head", d: "M-3.6 -3.4 3 0-3.6 3.4z", transform: `translate(${x} ${y}) rotate(${ringNumber((middle * 180) / Math.PI)})` }),
+    isWay && n <= RING_NAMED && h("path", { class: "al-ring-head", d: "M-3.6 -3.4 3 0-3.6 3.4z", transform: `translate(${x} ${y}) rotate(${ringNumber((middle * 180) / Math.PI)})` }),
   );
 }
 

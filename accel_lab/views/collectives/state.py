@@ -9,6 +9,7 @@ from statistics import median
 
 from accel_lab.compute.events.collectives import CollectiveEnded, WorldFormed, WorldGivenUp
 from accel_lab.compute.events.samples import Underway, WorldLook
+from accel_lab.display.counts import counted
 from accel_lab.display.sizes import size
 from accel_lab.display.table import in_one_line
 from accel_lab.views.scene.incidents import reason_of
@@ -79,7 +80,7 @@ def _world(look: WorldLook, past: WorldPast, states: dict[str, str], scene: Scen
     ranks = [
         {"device": device, "word": _word(state, device, flight, states.get(device, "running"))}
         | (_arrival(flight, device) if flight else {})
-        | ({"usual": duration(waits[rank])} if len(whole) >= FEWEST else {})
+        | ({"usual": _after(waits[rank])} if len(whole) >= FEWEST else {})
         for rank, device in enumerate(look.devices)
     ]
     optional = {
@@ -113,7 +114,12 @@ def _arrival(flight: Underway, device: str) -> State:
     if device not in flight.ranks:
         return {}
     arrived = flight.arrived_s[flight.ranks.index(device)]
-    return {"after": f"+{duration(arrived)}" if arrived else "first"} if arrived >= 0 else {}
+    return {"after": _after(arrived)} if arrived >= 0 else {}
+
+
+def _after(seconds: float) -> str:
+    """Say how long after the first one a rank begins."""
+    return f"+{duration(seconds)}" if seconds else "first"
 
 
 def _operation(flight: Underway, look: WorldLook, now: float) -> State:
@@ -184,7 +190,7 @@ def _healing(past: WorldPast) -> Iterator[State]:
         row: State = {"at": fact.at, "epoch": fact.epoch}
         if isinstance(fact, WorldFormed):
             fresh = fact.devices != before
-            names = f" of {', '.join(fact.devices)}" if fresh else ""
+            names = f" of {_names(fact.devices)}" if fresh else ""
             row |= {"word": "formed", "what": f"in {duration(fact.seconds)}{names}"}
             before = fact.devices
         else:
@@ -192,6 +198,11 @@ def _healing(past: WorldPast) -> Iterator[State]:
             row |= {"word": word, "what": in_one_line(_why(fact.reason), LINE)}
         told.append(row)
     return reversed(told)
+
+
+def _names(devices: Sequence[str]) -> str:
+    named = ", ".join(devices)
+    return named if len(named) <= LINE else counted(len(devices), "device")
 
 
 def _why(reason: str) -> str:

@@ -101,8 +101,7 @@ def _paragraph(world: State) -> Iterator[str]:
 def _ranks(world: State) -> Iterator[tuple[str, ...]]:
     for number, rank in enumerate(world["ranks"]):
         word = f"{GLYPHS.get(rank['word'], '?')} {rank['word']}"
-        usual = f"+{rank['usual']}" if "usual" in rank else ""
-        yield str(number), rank["device"], word, rank.get("after", ""), usual
+        yield str(number), rank["device"], word, rank.get("after", ""), rank.get("usual", "")
 
 
 def _ended(world: State, failed: str = "") -> Iterator[tuple[str, ...]]:
