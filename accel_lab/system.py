@@ -8,7 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar, get_args
@@ -67,7 +67,7 @@ from accel_lab.libraries.authoring.registration import messages, require_registe
 from accel_lab.uncopied import Uncopied
 from accel_lab.world import sight
 from accel_lab.world.communicator import OnLoss
-from accel_lab.world.world import Services, World
+from accel_lab.world.world import World
 from accel_lab.world.worlds import Worlds
 
 CLOSE_LIMIT_S = 5.0
@@ -236,7 +236,6 @@ class System(Uncopied):
             self._open_device(module.device_name(index), index, options) for index in indices
         ]
         self._supervise(groups)
-        self._worlds = Worlds(Services(self._assembly.groups, self.events, self.backend))
         self._record_thread.after.append(Tidying(self._assembly.lineages, self._contents))
         self._record_thread.start()
         self._closed = False
@@ -399,6 +398,7 @@ class System(Uncopied):
         *,
         name: str | None = None,
         on_loss: OnLoss = "rebuild",
+        shape: Mapping[str, int] | None = None,
     ) -> World:
         """Return some devices as one, whose ranks they are in this order; all if none are named.
 
@@ -407,11 +407,20 @@ class System(Uncopied):
         Parameters:
             name: what views and errors call it.
             on_loss: "rebuild" waits for the context of a lost rank; "shrink" goes on without.
+            shape: a grid of named dimensions, as {"data": 2, "model": 2}: `world["data"]` are its
+                lines along one.
 
         Raises:
-            InvalidArgument: there is none, or one twice, or one of another system.
+            InvalidArgument: there is none, or one twice, or one of another system, or too few for
+                the grid.
         """
-        return self._worlds.open(self.devices if devices is None else devices, name, on_loss)
+        ranks = self.devices if devices is None else devices
+        return self.worlds.open(ranks, name, on_loss, shape)
+
+    @cached_property
+    def worlds(self) -> Worlds:
+        """Its worlds, as views look at them."""
+        return Worlds(self._assembly.groups, self.events, self.backend)
 
     def ready(self, timeout_s: float = 120.0) -> Self:
         """Block until every device's context is up, those apart that are suspended.

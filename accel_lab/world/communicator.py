@@ -17,7 +17,7 @@ from accel_lab.compute.events.collectives import WorldBroken, WorldFormed, World
 from accel_lab.compute.events.lifecycle import ContextLost
 from accel_lab.compute.world.group_sender import GroupSender
 from accel_lab.errors import AccelError, GroupAborted, SystemClosed
-from accel_lab.libraries.collective.messages import Join, Leave, MakeKey
+from accel_lab.libraries import collective
 
 OnLoss: TypeAlias = Literal["rebuild", "shrink"]
 State: TypeAlias = Literal["forming", "whole", "given up", "closed"]
@@ -142,6 +142,8 @@ class Communicator:
                 break
             except AccelError as error:
                 failure = error
+                if any(device.state == "circuit open" for device in self.devices):
+                    break  # a person has to see to that
                 continue
             except TimeoutError as error:
                 failure = GroupAborted(f"{self.name}: a rank did not answer: {error}")
@@ -159,10 +161,10 @@ class Communicator:
     def _join(self) -> tuple[int, tuple[int, ...]]:
         """Have all ranks join a new communicator."""
         devices, comm = self.devices, next(_numbers)
-        key = devices[0].ask(MakeKey(len(devices))).result(PATIENCE_S)
+        key = collective.make_key(devices[0], len(devices)).result(PATIENCE_S)
         generations = self._now()
         reply = self._groups.send(
-            [(device, Join(comm, key)) for device in devices], PATIENCE_S, nowait=False
+            [(device, collective.Join(comm, key)) for device in devices], PATIENCE_S, nowait=False
         )
         try:
             reply.result(PATIENCE_S)
@@ -207,6 +209,6 @@ class Communicator:
             return
         for device in self.devices:
             try:
-                device.tell(Leave(comm), nowait=True)
+                collective.leave(device, comm)
             except AccelError:
                 continue  # it is closed, or full: the context forgets all with its end

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
+from typing import Protocol
 
 from accel_lab.actor.events import EventStream
 from accel_lab.compute.events.collectives import CollectiveEnded
@@ -20,6 +21,13 @@ BUS_FACTORS: dict[str, Callable[[int], float]] = {
     "send": lambda _: 1.0,
 }
 """How often the whole array crosses the busiest link, as `nccl-tests` counts it."""
+
+
+class Over(Protocol):
+    """Takes the end of an operation: its failure, if it has one, and whether any part was sent."""
+
+    def __call__(self, flight: "Flight", error: AccelError | None, *, sent: bool) -> None:
+        """Take it; any thread, and it returns at once."""
 
 
 class Flight:
@@ -42,7 +50,7 @@ class Flight:
         nbytes: int,
         ranks: tuple[str, ...],
         events: EventStream,
-        over: Callable[["Flight", AccelError | None, bool], object],
+        over: Over,
     ) -> None:
         self.world, self.epoch, self.call, self.algorithm = world, epoch, call, algorithm
         self.dtype, self.nbytes, self.ranks = dtype, nbytes, ranks
@@ -73,7 +81,7 @@ class Flight:
         bandwidth = 0.0
         if error is None and factor is not None and seconds > 0:
             bandwidth = self.nbytes * factor(len(self.ranks)) / seconds / 1e9
-        self._over(self, error, sent)
+        self._over(self, error, sent=sent)
         self._events.publish(
             CollectiveEnded(
                 world=self.world,

@@ -1,7 +1,7 @@
 """An array that has a part on each rank of a world, and what can be computed with it there."""
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -12,7 +12,7 @@ from accel_lab.display.summary import as_html
 from accel_lab.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from accel_lab.world.world import World
+    from accel_lab.world.collectives import Collectives
 
 Layout: TypeAlias = int | Literal["replicated", "own"]
 """How the ranks' arrays make one: pieces along an axis, all the same, or each rank's own."""
@@ -46,7 +46,7 @@ class Sharded:
     __array_priority__ = 1000
     __array_ufunc__ = None
 
-    def __init__(self, world: "World", refs: Sequence[AccelRef], layout: Layout) -> None:
+    def __init__(self, world: "Collectives", refs: Sequence[AccelRef], layout: Layout) -> None:
         self.world = world
         self.refs = tuple(refs)
         self.layout = layout
@@ -66,7 +66,9 @@ class Sharded:
         total = sum(ref.shape[axis] for ref in self.refs)
         return *first[:axis], total, *first[axis + 1 :]
 
-    def map(self, function: Callable[..., AccelRef], *others: Any, layout: Layout = "own") -> "Sharded":
+    def map(
+        self, function: Callable[..., AccelRef], *others: Any, layout: Layout = "own"
+    ) -> "Sharded":
         """Return what a function makes of each rank's handle: `x.map(array.sum)`.
 
         Parameters:
@@ -96,7 +98,7 @@ class Sharded:
             ref.result(timeout_s)
         return self
 
-    def __await__(self) -> Iterator[Any]:
+    def __await__(self) -> Generator[Any, None, "Sharded"]:
         for ref in self.refs:
             yield from ref.__await__()
         return self
@@ -105,11 +107,11 @@ class Sharded:
         return self.shape[0]
 
     def __matmul__(self, other: Any) -> "Sharded":
-        left: Layout = self.layout
         right: Layout = other.layout if isinstance(other, Sharded) else "replicated"
-        columns = [self._of_each(other)]
-        made = [a @ b for a, b in zip(self.refs, *columns, strict=True)]
-        return Sharded(self.world, made, product_layout(left, right, self.refs[0].shape))
+        theirs = self._of_each(other)
+        layout = product_layout(self.layout, right, self.refs[0].shape)
+        made = [a @ b for a, b in zip(self.refs, theirs, strict=True)]
+        return Sharded(self.world, made, layout)
 
     __add__, __radd__ = _binary(operator.add), _reflected(operator.add)
     __sub__, __rsub__ = _binary(operator.sub), _reflected(operator.sub)
@@ -133,8 +135,9 @@ class Sharded:
     def combine(self, function: Callable[[Any, Any], AccelRef], other: Any) -> "Sharded":
         """Return what a function of two does element by element, as `operator.add`."""
         right: Layout = other.layout if isinstance(other, Sharded) else "replicated"
-        pairs = zip(self.refs, self._of_each(other), strict=True)
-        return Sharded(self.world, [function(a, b) for a, b in pairs], common_layout(self.layout, right))
+        theirs, layout = self._of_each(other), common_layout(self.layout, right)
+        made = [function(a, b) for a, b in zip(self.refs, theirs, strict=True)]
+        return Sharded(self.world, made, layout)
 
     def _of_each(self, other: Any) -> Sequence[Any]:
         """Return what each rank uses of an operand.
@@ -177,7 +180,7 @@ def common_layout(one: Layout, other: Layout) -> Layout:
     Raises:
         InvalidArgument: they are pieces along different axes.
     """
-    if one == other or other == "replicated":
+    if other in (one, "replicated"):
         return one
     if one == "replicated":
         return other

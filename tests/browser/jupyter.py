@@ -39,8 +39,12 @@ STARTUP_S = 60.0
 PATIENCE_S = 30.0
 """How long whatever comes may take on a machine that others use too."""
 WINDOW: ViewportSize = {"width": 1280, "height": 900}
-CLOSED_SOON = "Canceled future for create_subshell_request"
-"""What JupyterLab says of a notebook that is closed while it still prepares the kernel's comms."""
+CLOSED_SOON = (
+    "Canceled future for create_subshell_request",
+    "Cannot read properties of null (reading 'promise')",
+)
+"""What JupyterLab says of a notebook that is closed while it still prepares the kernel's comms, and
+of a question whether to save that is answered while it still comes up."""
 
 # JupyterLab asks at its first start whether it may fetch news; nothing here may leave the machine.
 _NO_NEWS = {"fetchNews": "false", "checkForUpdates": False}
@@ -135,13 +139,14 @@ class Tab:
         self.page: Page = self.context.new_page()
         self.errors: list[str] = []
         self.strangers: list[str] = []
-        self.page.on("pageerror", lambda error: self._fail(str(error)))
+        self.page.on("pageerror", lambda error: self._fail(str(error), error.stack or ""))
         self.page.on("console", self._hear)
         self.page.route("**/*", self._guard)
 
-    def _fail(self, error: str) -> None:
-        if CLOSED_SOON not in error:
-            self.errors.append(error)
+    def _fail(self, error: str, stack: str) -> None:
+        ours = "accel" in stack
+        if ours or not any(known in error for known in CLOSED_SOON):
+            self.errors.append(f"{error}\n{stack}")
 
     def _hear(self, message: ConsoleMessage) -> None:
         if message.type == "error":

@@ -27,7 +27,8 @@ def function_name(kind: Kind) -> str:
 def row(kind: Kind) -> str:
     """Return a message's row in the reference: its name, its function, its first sentence."""
     summary = " ".join((kind.__doc__ or "").partition("\n\n")[0].split())
-    return f"| `{kind.__name__}` | `{kind.library}.{function_name(kind)}` | {summary} |"
+    function = "lab.group" if kind.grouped else f"{kind.library}.{function_name(kind)}"
+    return f"| `{kind.__name__}` | `{function}` | {summary} |"
 
 
 def actors_in(library: ModuleType) -> list[type[LibraryActor]]:

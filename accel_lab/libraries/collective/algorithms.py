@@ -12,7 +12,11 @@ _ALONG = {
 
 
 def algorithm(backend: str, call: str, nbytes: int, ranks: int) -> str:
-    """Return how a backend does a call: "ring", "chain", "tree", "direct", or whose choice it is."""
+    """Return which way a backend takes: "ring", "chain", "tree", "direct", or whose choice it is.
+
+    Parameters:
+        nbytes: of the whole array.
+    """
     if backend != "host":
         return "nccl"
     if ranks == 1:

@@ -10,6 +10,8 @@ import pickle
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Protocol
 
+from accel_lab.actor.reply import Reply
+from accel_lab.compute.device import Device
 from accel_lab.compute.execution.launch import Launch, LibraryActor, handles
 from accel_lab.compute.groups.group import Group
 from accel_lab.compute.wire.codec import Answer
@@ -31,6 +33,20 @@ from accel_lab.libraries.collective.messages import Reduce as Reduce
 from accel_lab.libraries.collective.messages import ReduceScatter as ReduceScatter
 from accel_lab.libraries.collective.messages import Scatter as Scatter
 from accel_lab.libraries.collective.messages import Take as Take
+
+
+def make_key(device: Device, size: int) -> Reply[str]:
+    """Ask a device for a key by which the ranks of a new communicator find each other."""
+    return device.ask(MakeKey(size))
+
+
+def leave(device: Device, comm: int) -> None:
+    """Have a device forget a communicator, if it has one of this number; never blocks.
+
+    Raises:
+        AccelError: as `Device.tell`.
+    """
+    device.tell(Leave(comm), nowait=True)
 
 
 class Communicator(Protocol):

@@ -89,12 +89,12 @@ def number(found: "Locator") -> int:
 def test_the_past_is_what_was_seen_then_or_not_recorded(notebook: "Notebook") -> None:
     notebook.expect(".al-lab-timeline .al-chips, .al-lab-timeline .al-title").not_to_have_count(0)
     slider = notebook.view.locator(".al-lab-foot [role=slider]")
-    last = int(slider.get_attribute("aria-valuemax") or "")
     slider.focus()
     notebook.page.keyboard.press("End")
     for _ in range(3):  # three pages back are in the midst of the work
         notebook.page.keyboard.press("PageDown")
     notebook.expect(".al-lab-bar").to_contain_text("REPLAY")
+    last = int(slider.get_attribute("aria-valuemax") or "")  # which grows while more is told
     assert 0 < int(slider.get_attribute("aria-valuenow") or "") < last
     timeline = notebook.view.locator(".al-lab-timeline")
     timeline.get_by_text(re.compile(r"\b[1-9]\d* done|not recorded")).first.wait_for()
