@@ -580,7 +580,8 @@ class System(Uncopied):
         """
         sights = [supervisor.sampler for supervisor in self._supervisors]
         of_devices = (seen for sampler in sights for seen in sampler.look(memory=memory, work=work))
-        return [*of_devices, *sight.look(self._worlds.opened())]
+        opened = self.worlds.opened() if "worlds" in vars(self) else ()
+        return [*of_devices, *sight.look(opened)]
 
     @contextlib.contextmanager
     def closely(self) -> Iterator[None]:
