@@ -53,7 +53,7 @@ class Flight:
         over: Over,
     ) -> None:
         self.world, self.epoch, self.call, self.algorithm = world, epoch, call, algorithm
-        self.dtype, self.nbytes, self.ranks = dtype, nbytes, ranks
+        self.dtype, self.nbytes, self.ranks = str(dtype), nbytes, ranks  # plain: facts are encoded
         self.group = 0
         self.arrived_s: dict[int, float] = {}
         self.began_at = 0.0

@@ -11,11 +11,11 @@ LISTED = 8
 
 
 def look(worlds: Iterable[World]) -> list[WorldsSampled]:
-    """Return one sample of all these worlds, and none where there is no world.
+    """Return one sample of those worlds that are not closed, and none where all are.
 
     Any thread, does not block.
     """
-    looks = tuple(map(_look, worlds))
+    looks = tuple(_look(world) for world in worlds if world.state != "closed")
     return [WorldsSampled(worlds=looks)] if looks else []
 
 

@@ -60,7 +60,7 @@ def duration(seconds: float) -> str:
     for unit_s, unit in _UNITS:
         if seconds >= _THREE_DIGITS * unit_s:
             return f"{float(f'{seconds / unit_s:.3g}'):g} {unit}"
-    return f"{seconds * 1e6:.1f} µs" if seconds > 0 else "0 s"
+    return f"{seconds * 1e9:.0f} ns" if seconds > 0 else "0 s"
 
 
 def bandwidth(gb_s: float) -> str:
