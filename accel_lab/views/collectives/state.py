@@ -4,7 +4,7 @@ A state is `{lab, worlds, closed}`. A world is `{name, state, epoch, ranks, done
 empty or unknown is left out.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
 from accel_lab.compute.events.collectives import CollectiveEnded, WorldFormed, WorldGivenUp
@@ -68,7 +68,7 @@ def bandwidth(gb_s: float) -> str:
     return f"{gb_s:.3g} GB/s" if gb_s >= 1 else f"{gb_s * 1e3:.3g} MB/s"
 
 
-def _world(look: WorldLook, past: WorldPast, states: dict[str, str], scene: Scene) -> State:
+def _world(look: WorldLook, past: WorldPast, states: Mapping[str, str], scene: Scene) -> State:
     state = look.state if past.in_use and not scene.closed else "closed"
     flight = look.flights[0] if look.flights else None
     whole = [

@@ -95,7 +95,7 @@ class Observer(Uncopied):
         weakref.finalize(self, self._following.close).atexit = False
         # Of their own, for thousands of operations would push out what supervision says.
         self._of_worlds = Arrivals()
-        types = (*HEALING_TYPES, CollectiveEnded)
+        types: tuple[type[Event], ...] = (*HEALING_TYPES, CollectiveEnded)
         told, _, self._following_worlds = lab.events.follow(self._of_worlds.put, *types)
         self._of_worlds.precede(told, 0)
         weakref.finalize(self, self._following_worlds.close).atexit = False
