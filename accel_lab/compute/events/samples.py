@@ -160,6 +160,7 @@ class WorldLook(msgspec.Struct, frozen=True, array_like=True, gc=False):
         flights: what is under way, the oldest first.
         unlisted: how many more are.
         nbytes: of all that is under way.
+        done, failed: how many ended well, and how many did not; for who has not seen them all.
     """
 
     name: str
@@ -169,6 +170,8 @@ class WorldLook(msgspec.Struct, frozen=True, array_like=True, gc=False):
     flights: tuple[Underway, ...] = ()
     unlisted: int = 0
     nbytes: int = 0
+    done: int = 0
+    failed: int = 0
 
 
 class TreeSampled(Event, frozen=True):

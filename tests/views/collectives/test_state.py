@@ -13,6 +13,7 @@ from accel_lab.views.past.recording import retell
 from accel_lab.views.scene.recap import recap
 from accel_lab.views.scene.scene import Scene
 from accel_lab.views.scene.worlds import KEPT
+from accel_lab.views.scene.worlds.past import ENDED
 from tests.views.collectives.worlds import AT, HEALED, ended, flight, look, scene_of, tree
 from tests.views.test_supervision import Recorded, Text
 
@@ -115,7 +116,7 @@ def test_a_world_out_of_use_stays_until_there_is_another() -> None:
     assert words(scene) == ["out"] * 4
     scene.add(look(name="world2"))
     assert world_of(scene)["name"] == "world2"
-    for number in range(3 * KEPT):
+    for number in range(2 * KEPT):
         scene.add(look(name=f"other{number}"))
     assert len(scene.worlds._pasts) <= KEPT + 1
 
@@ -130,8 +131,11 @@ def test_a_closed_system_has_nothing_under_way() -> None:
 @pytest.mark.parametrize("told", [recap, retell])
 def test_a_scene_is_told_again_with_its_worlds(told: Any) -> None:
     scene = scene_of(tree(), *HEALED, ended(), ended(2, failure="lost"), look(flight((0.0,) * 4)))
+    for number in range(2 * ENDED):  # more than is kept
+        scene.add(ended(number))
     again = scene_of(*told(scene))
     assert world_of(again) == world_of(scene)
+    assert (world_of(again)["done"], world_of(again)["failed"]) == (2 * ENDED + 1, 1)
     scene.add(WorldsSampled(worlds=(), at=AT + 21))
     assert world_of(scene_of(*told(scene)))["state"] == "closed"
 

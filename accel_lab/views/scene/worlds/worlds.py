@@ -1,72 +1,24 @@
-"""What was seen of the worlds of a system: the newest look, the healing and the operations."""
+"""What was seen of the worlds of a system, by their names."""
 
-from collections import deque
 from collections.abc import Iterator
-from copy import copy
 
 import msgspec
 
 from accel_lab.actor.events import Event
-from accel_lab.compute.events.collectives import (
-    CollectiveEnded,
-    WorldBroken,
-    WorldFormed,
-    WorldGivenUp,
-)
-from accel_lab.compute.events.samples import WorldLook, WorldsSampled
+from accel_lab.compute.events.collectives import CollectiveEnded
+from accel_lab.compute.events.samples import WorldsSampled
+from accel_lab.views.scene.worlds.past import Healing, WorldPast
 
-ENDED = 128
-HEALINGS = 32
-KEPT = 8
+KEPT = 64
 """So many worlds stay once they are no longer in use."""
 
-Healing = WorldFormed | WorldBroken | WorldGivenUp
-"""What becomes of the communicator of a world."""
 WorldFact = Healing | CollectiveEnded | WorldsSampled
 
-HEALING_TYPES: tuple[type[Event], ...] = Healing.__args__
 WORLD_TYPES: tuple[type[Event], ...] = WorldFact.__args__
 
 
-class WorldPast:
-    """What was seen of one world.
-
-    Attributes:
-        look: the newest; None before the first.
-        in_use: whether the newest sample has it.
-        healings: the newest facts of its communicator, the oldest first.
-        ended: the newest operations that ended, the oldest first.
-        done: how many ended well.
-        failed: how many did not.
-    """
-
-    def __init__(self) -> None:
-        self.look: WorldLook | None = None
-        self.in_use = False
-        self.healings: deque[Healing] = deque(maxlen=HEALINGS)
-        self.ended: deque[CollectiveEnded] = deque(maxlen=ENDED)
-        self.done = self.failed = 0
-
-    def copy(self) -> "WorldPast":
-        """Return one that goes on by itself."""
-        twin = WorldPast()
-        vars(twin).update({name: copy(value) for name, value in vars(self).items()})
-        return twin
-
-    def until(self, moment: float, look: WorldLook | None) -> "WorldPast":
-        """Return what was known of it then, as far as it is not forgotten."""
-        twin = WorldPast()
-        twin.look, twin.in_use = look, look is not None
-        twin.healings.extend(one for one in self.healings if one.at <= moment)
-        twin.ended.extend(one for one in self.ended if one.at <= moment)
-        later = [one for one in self.ended if one.at > moment]
-        failed = sum(bool(one.failure) for one in later)
-        twin.done, twin.failed = self.done - len(later) + failed, self.failed - failed
-        return twin
-
-
 class Worlds:
-    """What was seen of all worlds, by their names; made in one thread at a time."""
+    """What was seen of all worlds; made in one thread at a time."""
 
     def __init__(self) -> None:
         self._pasts: dict[str, WorldPast] = {}
@@ -94,10 +46,13 @@ class Worlds:
 
     def facts(self, at: float) -> Iterator[WorldFact]:
         """Yield facts that make of nothing what is shown of these."""
-        for past in self._pasts.values():
+        looks = []
+        for past in self.shown().values():
             yield from past.healings
             yield from past.ended
-        looks = [past.look for past in self.shown().values() if past.look is not None]
+            if past.look is not None:
+                counts = {"done": past.done, "failed": past.failed}
+                looks.append(msgspec.structs.replace(past.look, **counts))
         if looks:
             yield WorldsSampled(at=at, worlds=tuple(looks))
             if not self.in_use:
@@ -130,11 +85,13 @@ class Worlds:
         return twin
 
     def _sample(self, sample: WorldsSampled) -> None:
-        for past in self._pasts.values():
-            past.in_use = False
+        names = {look.name for look in sample.worlds}
+        for name, past in self._pasts.items():
+            past.in_use = name in names
         for look in sample.worlds:
             past = self._past(look.name)
             past.look, past.in_use = look, True
+            past.done, past.failed = max(past.done, look.done), max(past.failed, look.failed)
 
     def _past(self, name: str) -> WorldPast:
         """Return what is known of a world; a new one may cost the oldest that is not in use."""
