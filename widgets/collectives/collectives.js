@@ -1,4 +1,4 @@
-// The worlds of a system, live. State: {lab, worlds, closed}; a world is {name, state, epoch, ranks,
+// The worlds of a system, live. State: {lab, worlds, closed, past?}; a world is {name, state, epoch, ranks,
 // done, failed?, op?, late?, ended?, bus?, healing?}, as `accel_lab/views/collectives/state.py` says.
 
 import { standalone } from "../shared/standalone.js";

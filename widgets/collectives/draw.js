@@ -37,7 +37,7 @@ export function drawCollectives(state, view) {
 
 function collectivesNote(state) {
   if (!state) return "Waiting for the first look.";
-  return state.replay ? "No world was seen then." : "No world was opened. lab.world() makes one of all devices.";
+  return state.replay || state.past ? "No world was seen then." : "No world was opened. lab.world() makes one of all devices.";
 }
 
 function collectivesHeader(state, worlds, view) {
@@ -119,9 +119,9 @@ function worldRanks(ranks, lab, { selection }) {
   const { shown, rest, common } = listedRanks(ranks);
   return h(
     "table",
-    { key: "ranks", class: "al-table al-collectives-table" },
+    { key: "ranks", class: "al-table al-collectives-table al-collectives-ranks" },
     h("caption", { class: "al-sr" }, "Ranks"),
-    h("thead", {}, h("tr", {}, head("Rank", "al-collectives-rank"), head("Device"), head("State"), head("Began", "al-collectives-number"), head("Usually", "al-collectives-number"))),
+    h("thead", {}, h("tr", {}, head("Rank", "al-collectives-rank"), head("Device"), head("State"), head("Began", "al-collectives-number al-collectives-began"), head("Usually", "al-collectives-number al-collectives-usual"))),
     h(
       "tbody",
       {},
@@ -134,8 +134,8 @@ function worldRanks(ranks, lab, { selection }) {
           h("td", { class: "al-collectives-rank" }, String(rank)),
           h("th", { scope: "row" }, h("button", { type: "button", class: "al-collectives-device", "data-path": path, "aria-pressed": String(isRelated) }, device)),
           h("td", {}, collectivesWord(word)),
-          h("td", { class: "al-collectives-number" }, after),
-          h("td", { class: "al-collectives-number" }, usual),
+          h("td", { class: "al-collectives-number al-collectives-began" }, after),
+          h("td", { class: "al-collectives-number al-collectives-usual" }, usual),
         );
       }),
       rest > 0 && h("tr", { key: "rest" }, h("td", { class: "al-collectives-rank" }), h("td", { class: "al-muted", colspan: 4 }, `and ${plural(rest, "more rank")}: ${common}`)),
