@@ -135,7 +135,7 @@ def _operation(flight: Underway, look: WorldLook, now: float) -> State:
     seconds = round(seconds, 1) if seconds < _COARSE_S else float(int(seconds))
     optional = {
         "algorithm": flight.algorithm,
-        "for": duration(seconds) if flight.began else "",
+        "for": (duration(seconds) if seconds else "< 0.1 s") if flight.began else "",
         "missing": missing if flight.began else [],
         "more": more,
         "bytes": size(look.nbytes) if more else "",
