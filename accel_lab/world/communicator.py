@@ -124,7 +124,12 @@ class Communicator:
         """Try until there is a communicator, nobody wants one, or it has failed too often."""
         with self._changed:
             old, self._comm = self._comm, 0
-        self._leave(old)
+        try:
+            self._try()
+        finally:  # what was under way has failed by then, with a better reason
+            self._leave(old)
+
+    def _try(self) -> None:
         failure: AccelError | None = None
         for attempt in range(ATTEMPTS):
             with self._changed:
