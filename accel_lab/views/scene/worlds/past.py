@@ -1,7 +1,7 @@
 """What was seen of one world: its newest look, its healing and its operations."""
 
 from collections import deque
-from copy import copy
+from dataclasses import dataclass, field, replace
 
 from accel_lab.actor.events import Event
 from accel_lab.compute.events.collectives import (
@@ -22,6 +22,7 @@ Healing = WorldFormed | WorldBroken | WorldGivenUp
 HEALING_TYPES: tuple[type[Event], ...] = Healing.__args__
 
 
+@dataclass(slots=True)
 class WorldPast:
     """What was seen of one world.
 
@@ -34,18 +35,16 @@ class WorldPast:
         failed: how many did not.
     """
 
-    def __init__(self) -> None:
-        self.look: WorldLook | None = None
-        self.in_use = False
-        self.healings: deque[Healing] = deque(maxlen=HEALINGS)
-        self.ended: deque[CollectiveEnded] = deque(maxlen=ENDED)
-        self.done = self.failed = 0
+    look: WorldLook | None = None
+    in_use: bool = False
+    healings: deque[Healing] = field(default_factory=lambda: deque(maxlen=HEALINGS))
+    ended: deque[CollectiveEnded] = field(default_factory=lambda: deque(maxlen=ENDED))
+    done: int = 0
+    failed: int = 0
 
     def copy(self) -> "WorldPast":
         """Return one that goes on by itself."""
-        twin = WorldPast()
-        vars(twin).update({name: copy(value) for name, value in vars(self).items()})
-        return twin
+        return replace(self, healings=self.healings.copy(), ended=self.ended.copy())
 
     def until(self, moment: float, look: WorldLook | None) -> "WorldPast":
         """Return what was known of it then, as far as it is not forgotten."""

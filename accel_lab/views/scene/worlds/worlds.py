@@ -1,6 +1,7 @@
 """What was seen of the worlds of a system, by their names."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -17,11 +18,11 @@ WorldFact = Healing | CollectiveEnded | WorldsSampled
 WORLD_TYPES: tuple[type[Event], ...] = WorldFact.__args__
 
 
+@dataclass
 class Worlds:
     """What was seen of all worlds; made in one thread at a time."""
 
-    def __init__(self) -> None:
-        self._pasts: dict[str, WorldPast] = {}
+    _pasts: dict[str, WorldPast] = field(default_factory=dict)
 
     def take(self, fact: WorldFact) -> None:
         """Take one fact."""
@@ -72,17 +73,12 @@ class Worlds:
     def until(self, moment: float, sample: WorldsSampled | None) -> "Worlds":
         """Return what was known then; `sample` is the look of then, None where nobody looked."""
         looks = {} if sample is None else {look.name: look for look in sample.worlds}
-        twin = Worlds()
-        twin._pasts = {
-            name: past.until(moment, looks.get(name)) for name, past in self._pasts.items()
-        }
-        return twin
+        pasts = self._pasts.items()
+        return Worlds({name: past.until(moment, looks.get(name)) for name, past in pasts})
 
     def copy(self) -> "Worlds":
         """Return one that goes on by itself."""
-        twin = Worlds()
-        twin._pasts = {name: past.copy() for name, past in self._pasts.items()}
-        return twin
+        return Worlds({name: past.copy() for name, past in self._pasts.items()})
 
     def _sample(self, sample: WorldsSampled) -> None:
         names = {look.name for look in sample.worlds}
