@@ -42,6 +42,12 @@ test("every part has a name, a title and what mounts it", () => {
   for (const { title, mount } of LAB_PARTS) assert.ok(title && typeof mount === "function");
 });
 
+test("a part that the past may be without says so, and leaves no live state there", () => {
+  const may = LAB_PARTS.filter(({ absent }) => absent);
+  assert.deepEqual(may.map(({ name }) => name), ["collectives"]);
+  assert.match(toHtml(...drawCollectives(may[0].absent({ closed: false }), collectivesView())), /No world was seen then\./);
+});
+
 test("the bar says whose lab it is and that it is live", () => {
   assert.match(bar(STATE), /<strong>lab<\/strong>.*live.*Pause/);
   assert.match(bar(null), /accel_lab.*waiting/);
