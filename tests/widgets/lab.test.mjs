@@ -5,6 +5,7 @@ import { test } from "node:test";
 
 import { Bus } from "../../widgets/shared/bus.js";
 import { toHtml } from "../../widgets/shared/dom.js";
+import { collectivesView, drawCollectives } from "../../widgets/collectives/draw.js";
 import { drawCompact } from "../../widgets/lab/compact.js";
 import { drawLabBar, drawLabHead, labBarView, labSeconds } from "../../widgets/lab/draw.js";
 import { drawLabInspector, labBuffers, labEvents } from "../../widgets/lab/inspector.js";
