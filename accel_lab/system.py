@@ -420,7 +420,7 @@ class System(Uncopied):
     @cached_property
     def worlds(self) -> Worlds:
         """Its worlds, as views look at them."""
-        return Worlds(self._assembly.groups, self.events, self.backend)
+        return Worlds(self._assembly.groups, self.events, self._event_loop, self.backend)
 
     def ready(self, timeout_s: float = 120.0) -> Self:
         """Block until every device's context is up, those apart that are suspended.

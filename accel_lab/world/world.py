@@ -3,11 +3,13 @@
 import math
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, get_args
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from accel_lab.actor.event_loop import EventLoop
 from accel_lab.actor.events import EventStream
 from accel_lab.compute.arrays.dtypes import itemsize
 from accel_lab.compute.device import Device
@@ -22,8 +24,10 @@ from accel_lab.libraries.collective.algorithms import algorithm
 from accel_lab.world.collectives import Collectives, Make
 from accel_lab.world.communicator import Communicator, OnLoss, State
 from accel_lab.world.flight import Flight, Over
+from accel_lab.world.rank_process import has_torch, run_file
 from accel_lab.world.sharded import Sharded
 from accel_lab.world.split import Split, grid, lines
+from accel_lab.world.spmd import RanksReply, run_on_ranks
 
 
 class Services(NamedTuple):
@@ -31,6 +35,7 @@ class Services(NamedTuple):
 
     groups: GroupSender
     events: EventStream
+    event_loop: EventLoop
     backend: str
     opened: "weakref.WeakSet[World]"
 
@@ -136,6 +141,58 @@ class World(Collectives):
         for world in worlds:
             self._services.opened.add(world)
         return Split(self, worlds)
+
+    # Functions on each rank.
+
+    def run(
+        self,
+        function: Callable[..., Any],
+        *args: Any,
+        timeout_s: float | None = None,
+        torch: bool | None = None,
+        **kwargs: Any,
+    ) -> RanksReply:
+        """Call a function on all ranks at once, as torchrun does; return the list of their answers.
+
+        With PyTorch each has a process group of `torch.distributed`, NCCL's on cards and gloo's on
+        the host, and the variables that torchrun sets. A function that calls `init_process_group`
+        itself may. When one rank fails, is lost, or the time is over, the others are interrupted,
+        and what waits in the process group is aborted; contexts stay, but for one that has not
+        ended 5 s later.
+
+        Parameters:
+            args: for each rank the same, as `kwargs`; buffers have to be on the rank's own device.
+            timeout_s: how long it may take; None for ever.
+            torch: whether there is a process group; where PyTorch is installed if not given.
+
+        Raises:
+            InvalidArgument: the function or an argument does not pickle.
+        """
+        backend = {"cuda": "nccl"}.get(self._services.backend, "gloo")
+        has_group = has_torch() if torch is None else torch
+        return run_on_ranks(
+            self.devices,
+            backend if has_group else "",
+            self._services.event_loop,
+            function,
+            args,
+            kwargs,
+            timeout_s,
+        )
+
+    def run_script(
+        self, path: str | Path, *arguments: str, timeout_s: float | None = None
+    ) -> RanksReply:
+        """Run a Python file on all ranks at once, as `torchrun path arguments` does.
+
+        Raises:
+            InvalidArgument: there is no such file.
+        """
+        file = Path(path).resolve()
+        if not file.is_file():
+            raise InvalidArgument(f"there is no file {file}")
+        given = tuple(map(str, arguments))
+        return self.run(run_file, str(file), given, timeout_s=timeout_s)
 
     # Arrays with a part on each rank.
 

@@ -4,6 +4,7 @@ import itertools
 import weakref
 from collections.abc import Mapping, Sequence
 
+from accel_lab.actor.event_loop import EventLoop
 from accel_lab.actor.events import EventStream
 from accel_lab.compute.device import Device
 from accel_lab.compute.world.group_sender import GroupSender
@@ -15,9 +16,11 @@ from accel_lab.world.world import Services, World
 class Worlds:
     """Opens worlds, and knows those that are in use."""
 
-    def __init__(self, groups: GroupSender, events: EventStream, backend: str) -> None:
+    def __init__(
+        self, groups: GroupSender, events: EventStream, event_loop: EventLoop, backend: str
+    ) -> None:
         self._open: weakref.WeakSet[World] = weakref.WeakSet()
-        self._services = Services(groups, events, backend, self._open)
+        self._services = Services(groups, events, event_loop, backend, self._open)
         self._numbers = itertools.count(1)
 
     def open(
