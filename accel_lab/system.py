@@ -28,7 +28,7 @@ from accel_lab.compute.arena.ledger import ArenaStatistics
 from accel_lab.compute.arena.staging import CopyPool
 from accel_lab.compute.assembly import Assembly, Options, Recover, Results
 from accel_lab.compute.device import Device
-from accel_lab.compute.events.samples import MemorySampled, WorkTraced
+from accel_lab.compute.events.samples import MemorySampled, WorkTraced, WorldsSampled
 from accel_lab.compute.events.tree import Node, State
 from accel_lab.compute.lineage.content_store import Contents
 from accel_lab.compute.lineage.lineage import Tidying
@@ -65,6 +65,7 @@ from accel_lab.journal.writing.writer import Writer
 from accel_lab.libraries import ACTORS
 from accel_lab.libraries.authoring.registration import messages, require_registered
 from accel_lab.uncopied import Uncopied
+from accel_lab.world import sight
 from accel_lab.world.communicator import OnLoss
 from accel_lab.world.world import World
 from accel_lab.world.worlds import Worlds
@@ -568,8 +569,8 @@ class System(Uncopied):
         )
         return (one for one in found if one[1])
 
-    def look(self, *, memory: bool, work: bool) -> list[MemorySampled | WorkTraced]:
-        """Return what has been seen of the devices, and have them looked at again.
+    def look(self, *, memory: bool, work: bool) -> list[MemorySampled | WorkTraced | WorldsSampled]:
+        """Return what has been seen of the devices and worlds, and have them looked at again.
 
         Any thread, does not block: what is asked for now comes with a later call.
 
@@ -578,7 +579,9 @@ class System(Uncopied):
             work: have the work of each device traced, for the next two seconds.
         """
         sights = [supervisor.sampler for supervisor in self._supervisors]
-        return [seen for sampler in sights for seen in sampler.look(memory=memory, work=work)]
+        of_devices = (seen for sampler in sights for seen in sampler.look(memory=memory, work=work))
+        opened = self.worlds.opened() if "worlds" in vars(self) else ()
+        return [*of_devices, *sight.look(opened)]
 
     @contextlib.contextmanager
     def closely(self) -> Iterator[None]:

@@ -3,6 +3,8 @@
 Runs in the notebook's process.
 """
 
+from accel_lab.views.collectives.view import CollectivesView as CollectivesView
+from accel_lab.views.collectives.view import collectives as collectives
 from accel_lab.views.dashboard.dashboard import Dashboard as Dashboard
 from accel_lab.views.dashboard.dashboard import dashboard as dashboard
 from accel_lab.views.feed import feed as feed

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from accel_lab import system
 from accel_lab.display.summary import as_html
 from accel_lab.errors import InvalidArgument, JournalError
+from accel_lab.views.collectives.view import CollectivesView
 from accel_lab.views.health import HealthView
 from accel_lab.views.journal_view import JournalView
 from accel_lab.views.kernels import KernelsView
@@ -37,9 +38,11 @@ PARTS: tuple[type[View], ...] = (
     KernelsView,
     VramView,
     HealthView,
+    CollectivesView,
     JournalView,
 )
-"""In the order in which they are read; the last only of what can be looked back at."""
+"""In the order in which they are read; the last only of what can be looked back at, and the one
+before it only of a system that has or had a world."""
 
 
 class LabView(View):
@@ -57,7 +60,7 @@ class LabView(View):
 
         That is what a device has been at for long.
         """
-        state: State = {name: part.fold(scene) for name, part in self.parts.items()}
+        state: State = {name: part.fold(scene) for name, part in self._present(scene)}
         state["closed"] = scene.closed
         if headline := headline_of(long_work(scene, self.source)):
             state["running"] = headline
@@ -65,7 +68,7 @@ class LabView(View):
 
     def pack(self, scene: Scene) -> bytes:
         """Return the columns of all parts: how many bytes each has, as Float64, then all those."""
-        packs = [part.pack(scene) for part in self.parts.values()]
+        packs = [part.pack(scene) for part in self.parts.values()]  # always so many
         if not any(packs):
             return b""
         return b"".join((struct.pack(f"<{len(packs)}d", *map(len, packs)), *packs))
@@ -73,13 +76,19 @@ class LabView(View):
     def text(self, state: State) -> str:
         """Draw the parts one below the other, above them what runs."""
         running = [told(state["running"])] if "running" in state else []
-        drawn = (part.text(state[name]) for name, part in self.parts.items())
+        drawn = (part.text(state[name]) for name, part in self.parts.items() if name in state)
         return "\n\n".join((*running, *drawn))
 
     def html(self, state: State) -> str:
         """Draw the parts as tables, one below the other, above them what runs."""
         running = f"<p>{escape(told(state['running']))}</p>" if "running" in state else ""
-        return running + "".join(part.html(state[name]) for name, part in self.parts.items())
+        parts = (part.html(state[name]) for name, part in self.parts.items() if name in state)
+        return running + "".join(parts)
+
+    def _present(self, scene: Scene) -> list[tuple[str, View]]:
+        """Return the parts that have something to show, by their names."""
+        absent = "" if scene.worlds.shown() else CollectivesView.name
+        return [(name, part) for name, part in self.parts.items() if name != absent]
 
     def do_part(self, part: str, message: dict[str, Any]) -> None:
         """Carry out the command of a part; blocks as the part's own does.

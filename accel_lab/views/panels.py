@@ -16,6 +16,7 @@ import msgspec
 from accel_lab import open_systems
 from accel_lab.errors import InvalidArgument
 from accel_lab.system import System
+from accel_lab.views.collectives.view import CollectivesView
 from accel_lab.views.first_minute import FirstMinuteView
 from accel_lab.views.health import HealthView
 from accel_lab.views.journal_view import JournalView
@@ -38,6 +39,7 @@ RATES_HZ: dict[type[View], float] = {SidebarView: 4.0}
 GONE_S = 60.0
 """A panel that no page has named for so long is gone with its page."""
 KINDS: dict[str, Callable[[System], View]] = {
+    "collectives": CollectivesView,
     "first_minute": FirstMinuteView,
     "health": HealthView,
     "journal": lambda system: JournalView(replayable_of(system)),

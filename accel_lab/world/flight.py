@@ -37,6 +37,7 @@ class Flight:
         call: the operation, as `all_reduce`.
         ranks: the names of the devices, by rank.
         arrived_s: when each rank began, after the first one; of those that have.
+        began_at: when the first one began, wall seconds; 0 where none has.
     """
 
     def __init__(
@@ -52,9 +53,10 @@ class Flight:
         over: Over,
     ) -> None:
         self.world, self.epoch, self.call, self.algorithm = world, epoch, call, algorithm
-        self.dtype, self.nbytes, self.ranks = dtype, nbytes, ranks
+        self.dtype, self.nbytes, self.ranks = str(dtype), nbytes, ranks  # plain: facts are encoded
         self.group = 0
         self.arrived_s: dict[int, float] = {}
+        self.began_at = 0.0
         self._first = 0.0
         self._events, self._over = events, over
         self._lock = threading.Lock()
@@ -69,7 +71,7 @@ class Flight:
         with self._lock:
             now = time.monotonic()
             if not self.arrived_s:
-                self._first = now
+                self._first, self.began_at = now, time.time()
             self.arrived_s[rank] = now - self._first
 
     def over(self, error: AccelError | None, *, sent: bool) -> None:

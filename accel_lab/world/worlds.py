@@ -46,5 +46,9 @@ class Worlds:
         return world
 
     def opened(self) -> list[World]:
-        """Return those in use, by name."""
-        return sorted(self._open, key=lambda one: one.name)
+        """Return those in use, by name; any thread."""
+        while True:
+            try:
+                return sorted(self._open, key=lambda one: one.name)
+            except RuntimeError:  # another thread has opened one meanwhile
+                continue

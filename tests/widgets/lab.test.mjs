@@ -5,6 +5,7 @@ import { test } from "node:test";
 
 import { Bus } from "../../widgets/shared/bus.js";
 import { toHtml } from "../../widgets/shared/dom.js";
+import { collectivesView, drawCollectives } from "../../widgets/collectives/draw.js";
 import { drawCompact } from "../../widgets/lab/compact.js";
 import { drawLabBar, drawLabHead, labBarView, labSeconds } from "../../widgets/lab/draw.js";
 import { drawLabInspector, labBuffers, labEvents } from "../../widgets/lab/inspector.js";
@@ -38,8 +39,14 @@ const STATE = {
 const bar = (state, more = {}) => toHtml(...drawLabBar(state, { selection: null, span: null, paused: false, stale: null, replay: null, ...more }).filter(Boolean));
 
 test("every part has a name, a title and what mounts it", () => {
-  assert.deepEqual(LAB_PARTS.map(({ name }) => name), ["tree", "supervision", "timeline", "kernels", "vram", "health", "journal"]);
+  assert.deepEqual(LAB_PARTS.map(({ name }) => name), ["tree", "supervision", "timeline", "kernels", "vram", "health", "collectives", "journal"]);
   for (const { title, mount } of LAB_PARTS) assert.ok(title && typeof mount === "function");
+});
+
+test("a part that the past may be without says so, and leaves no live state there", () => {
+  const may = LAB_PARTS.filter(({ absent }) => absent);
+  assert.deepEqual(may.map(({ name }) => name), ["collectives"]);
+  assert.match(toHtml(...drawCollectives(may[0].absent({ closed: false }), collectivesView())), /No world was seen then\./);
 });
 
 test("the bar says whose lab it is and that it is live", () => {

@@ -10,7 +10,7 @@ const LAB_UNSEEN_MS = 500; // how often what is out of sight is drawn
 let labs = 0;
 
 /**
- * Draw the parts, `{name, title, mount, pins?, scrolls?}` each, into `root`; see `standalone.js`.
+ * Draw the parts, `{name, title, mount, pins?, scrolls?, absent?}` each, into `root`; see `standalone.js`.
  *
  * A part that `pins` draws something into an element that is always in sight: it gets `pinned`.
  */
@@ -93,14 +93,15 @@ export function mountLab(root, bus, parts) {
     if (!state && next.tree?.root) panes.remember(next.tree.root.name);
     state = next;
     bar.take(next);
-    const packs = labPacks(packed, parts.map(({ name }) => name).filter((name) => next[name]));
+    const packs = labPacks(packed, parts.filter(({ name, absent }) => next[name] || absent).map(({ name }) => name));
     const unsettled = parts.filter(({ name }) => next[name] && !places.has(name));
     unsettled.forEach(settle);
     if (unsettled.length) panes.arrange(root.clientWidth);
     for (const place of places.values()) {
       const { name } = place.part;
-      if (!next[name]) continue;
-      place.held = { own: next[name], columns: packs.get(name), stamp };
+      const own = next[name] ?? place.part.absent?.(next);
+      if (!own) continue;
+      place.held = { own, columns: packs.get(name), stamp };
       if (isDue(place)) catchUp(place);
     }
     redraw();

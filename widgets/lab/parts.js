@@ -1,7 +1,8 @@
 // The parts of the lab view, in the order in which they are read: a name (of the part's state), a
-// title, what mounts it, whether it `pins` controls below all parts, and whether it `scrolls` as a
-// whole; `layout.js` says where they stand.
+// title, what mounts it, whether it `pins` controls below all parts, whether it `scrolls` as a whole,
+// and what it draws in an `absent` state, as of a past without it; `layout.js` says where they stand.
 
+import { mountCollectives } from "../collectives/mount.js";
 import { mountHealth } from "../health/mount.js";
 import { mountJournal } from "../journal/mount.js";
 import { mountKernels } from "../kernels/mount.js";
@@ -17,5 +18,6 @@ export const LAB_PARTS = [
   { name: "kernels", title: "Kernels", mount: mountKernels },
   { name: "vram", title: "Memory", mount: mountVram, scrolls: true },
   { name: "health", title: "Health", mount: mountHealth },
+  { name: "collectives", title: "Collectives", mount: mountCollectives, absent: ({ closed }) => ({ lab: "", worlds: [], closed, past: true }) },
   { name: "journal", title: "Journal", mount: mountJournal, pins: true },
 ];

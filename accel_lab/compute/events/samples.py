@@ -129,6 +129,51 @@ class Reading(msgspec.Struct, frozen=True, array_like=True, gc=False):
     why: str = ""
 
 
+class Underway(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A collective operation that is not done.
+
+    Attributes:
+        group, call, algorithm, dtype, nbytes: as `CollectiveEnded` has them.
+        ranks: the names of the devices that take part.
+        arrived_s: by rank how long after the first one it began, -1 where it has not.
+        began: when the first of them began, wall seconds; 0 where none has.
+    """
+
+    group: int
+    call: str
+    algorithm: str
+    dtype: str
+    nbytes: int
+    ranks: tuple[str, ...]
+    arrived_s: tuple[float, ...]
+    began: float
+
+
+class WorldLook(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A world at a moment.
+
+    Attributes:
+        name: what it is called.
+        state: "forming", "whole", "given up" or "closed".
+        epoch: how many communicators there were.
+        devices: the names of its ranks, in their order.
+        flights: what is under way, the oldest first.
+        unlisted: how many more are.
+        nbytes: of all that is under way.
+        done, failed: how many ended well, and how many did not; for who has not seen them all.
+    """
+
+    name: str
+    state: str
+    epoch: int
+    devices: tuple[str, ...]
+    flights: tuple[Underway, ...] = ()
+    unlisted: int = 0
+    nbytes: int = 0
+    done: int = 0
+    failed: int = 0
+
+
 class TreeSampled(Event, frozen=True):
     """Every actor of a system, as it was."""
 
@@ -196,6 +241,12 @@ class HealthSampled(Event, frozen=True):
     source: str
     model: str
     readings: tuple[Reading, ...]
+
+
+class WorldsSampled(Event, frozen=True):
+    """The worlds of a system that are in use, and what is under way in each."""
+
+    worlds: tuple[WorldLook, ...]
 
 
 class SystemEnded(Event, frozen=True):

@@ -217,7 +217,8 @@ class Resident:
         lines = [self._title()]
         if self._rows:
             lines += table.as_text(_COLUMNS, [*self._drawn(), self._total()], {"Size"}, table.WIDTH)
-        return "\n".join((*lines, *self._notes()))
+        notes = (line for note in self._notes() for line in table.folded(note))
+        return "\n".join((*lines, *notes))
 
     def _repr_html_(self) -> str:
         drawn = table.as_html(self._title(), _COLUMNS, self._drawn(), total=self._total())

@@ -31,7 +31,7 @@ from accel_lab.views.past.journal import JournalPast
 from accel_lab.views.past.replayable import Replayable
 from accel_lab.views.scene.fact_lines import decode
 from accel_lab.views.scene.observer import Lab, Want, stopped
-from accel_lab.views.scene.scene import FACT_TYPES, Scene
+from accel_lab.views.scene.scene import NEWS_TYPES, Scene
 from accel_lab.views.scene.seen import Seen
 
 LOOK_EVERY_S = 0.25  # for processes that are new
@@ -141,7 +141,7 @@ class FeedSource(Uncopied):
                 self.losses[fact.device] += 1
             if isinstance(fact, SystemEnded) and self.ended_at is None:
                 self.ended_at = time.monotonic()
-        if isinstance(fact, FACT_TYPES):
+        if isinstance(fact, NEWS_TYPES):
             for callback in list(self._callbacks):
                 callback()
 

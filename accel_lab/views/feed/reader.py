@@ -15,7 +15,7 @@ from accel_lab.views.feed.journal import Telling
 from accel_lab.views.feed.lines import Loss, Topic, line_of, speaker
 from accel_lab.views.feed.offered import Shown
 from accel_lab.views.scene.fact_lines import encode
-from accel_lab.views.scene.scene import FACT_TYPES
+from accel_lab.views.scene.scene import NEWS_TYPES
 
 UNREAD_BYTES = 512 << 10  # from there on it loses samples
 JOURNAL_BYTES = 32 << 10  # from there on it is told no more of a journal
@@ -39,7 +39,7 @@ class Reader:
     def take(self, shown: Shown, told: "Told") -> None:
         """Queue what is new of a system: samples only while there is room."""
         self.gone |= len(self.unread) > HANG_UP_BYTES
-        kept = shown.ended or isinstance(told.fact, FACT_TYPES)
+        kept = shown.ended or isinstance(told.fact, NEWS_TYPES)
         if not kept and len(self.unread) > UNREAD_BYTES:
             self._lose(shown, told.fact)
             return

@@ -23,6 +23,7 @@ from accel_lab.compute.events.samples import (
     SystemEnded,
     TreeSampled,
     WorkTraced,
+    WorldsSampled,
 )
 from accel_lab.display.sizes import size
 from accel_lab.errors import InvalidArgument, RecordingDamaged, RecordingError
@@ -504,6 +505,7 @@ def retell(scene: Scene) -> Iterator[Event]:
     for readings in scene.health.values():
         yield from readings
     yield from beside_work(scene)
+    yield from scene.worlds.facts(scene.at)
     if scene.tree is not None:
         yield TreeSampled(at=scene.at, root=scene.tree)
     if scene.closed:
@@ -534,6 +536,8 @@ def _told(fact: Event) -> str:
         return f"{len(fact.done)} done, {len(fact.running)} running"
     if isinstance(fact, HealthSampled):
         return f"{fact.source}: {len(fact.readings)} readings"
+    if isinstance(fact, WorldsSampled):
+        return ", ".join(f"{one.name} {one.state}, epoch {one.epoch}" for one in fact.worlds)
     left_out = {"at", "device", "generation", "cause", "error"}
     fields = msgspec.structs.asdict(fact)
     return ", ".join(

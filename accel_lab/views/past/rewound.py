@@ -73,6 +73,7 @@ class Rewound:
         self._memory(moment, base)
         self._work(moment, live)
         self._notebook(moment, live)
+        scene.worlds = live.worlds.until(moment, self._seen.worlds(moment))
         scene.health = self._seen.health(moment)
         if scene.health:
             scene.unrecorded.pop("health", None)

@@ -12,12 +12,12 @@ import msgspec
 
 from accel_lab.actor.events import Event
 from accel_lab.errors import InvalidArgument, RecordingDamaged, RecordingError
-from accel_lab.views.scene.scene import FACT_TYPES, SAMPLE_TYPES
+from accel_lab.views.scene.scene import NEWS_TYPES, SAMPLE_TYPES
 
 SCHEMA = 1
 """The version of what a line holds; a later one is refused by name."""
 
-TYPES: dict[str, type[Event]] = {kind.__name__: kind for kind in (*FACT_TYPES, *SAMPLE_TYPES)}
+TYPES: dict[str, type[Event]] = {kind.__name__: kind for kind in (*NEWS_TYPES, *SAMPLE_TYPES)}
 """What has a line, by name."""
 
 

@@ -179,7 +179,7 @@ class _Pairing:
     def _lost(self, number: int, fact: ContextLost) -> None:
         loss = self._loss(number, fact.at, fact.device, fact.generation)
         again = loss.lost_at is not None
-        reason = _reason(fact.cause)
+        reason = reason_of(fact.cause)
         if not again:
             if fact.asked:
                 loss.what, loss.level = "context replaced", "note"
@@ -268,7 +268,7 @@ class _Pairing:
         last = self._last.get(fact.device)
         if last is None or not last.is_open:
             last = self._begin(number, fact.at, fact.device, "cannot start", "circuit open")
-            last.cause, last.told = _reason(fact.cause), fact.cause
+            last.cause, last.told = reason_of(fact.cause), fact.cause
         last.outcome = "circuit open"
         last.back_at = None
         last.decisions.append("circuit opened")
@@ -403,7 +403,7 @@ def duration(seconds: float) -> str:
     return f"{value:.1f} {unit}" if value < _WHOLE else f"{value:.0f} {unit}"
 
 
-def _reason(cause: str) -> str:
+def reason_of(cause: str) -> str:
     """Return the reason out of a loss's text; the whole text where it has another form."""
     found = _REASON.search(cause)
     return cause if found is None else found["why"]

@@ -11,6 +11,7 @@ import msgspec
 
 from accel_lab.actor.events import Event, EventStream, Subscription
 from accel_lab.compute.device import Device
+from accel_lab.compute.events.collectives import CollectiveEnded
 from accel_lab.compute.events.notebook_news import NotebookNews
 from accel_lab.compute.events.samples import (
     LevelsSampled,
@@ -19,6 +20,7 @@ from accel_lab.compute.events.samples import (
     SystemEnded,
     TreeSampled,
     WorkTraced,
+    WorldsSampled,
 )
 from accel_lab.compute.events.tree import Node
 from accel_lab.compute.residency.notebook_names import Held
@@ -28,8 +30,9 @@ from accel_lab.uncopied import Uncopied
 from accel_lab.views.scene.fact_queue import Arrivals
 from accel_lab.views.scene.gauges import Gauges
 from accel_lab.views.scene.names import Names
-from accel_lab.views.scene.scene import FACT_TYPES, Scene
+from accel_lab.views.scene.scene import FACT_TYPES, NEWS_TYPES, Scene
 from accel_lab.views.scene.seen import Seen
+from accel_lab.views.scene.worlds import HEALING_TYPES
 
 Want = Literal["memory", "work", "health"]
 """What is sampled only while a view needs it; the tree always is."""
@@ -56,8 +59,10 @@ class Lab(Protocol):
     def tree(self) -> Node:
         """Return a snapshot; any thread, does not block."""
 
-    def look(self, *, memory: bool, work: bool) -> Iterable[MemorySampled | WorkTraced]:
-        """Return what has been seen of the devices, and have them looked at again.
+    def look(
+        self, *, memory: bool, work: bool
+    ) -> Iterable[MemorySampled | WorkTraced | WorldsSampled]:
+        """Return what has been seen of the devices and worlds, and have them looked at again.
 
         Any thread, does not block: what is asked for now comes with a later call.
         """
@@ -88,6 +93,12 @@ class Observer(Uncopied):
         before, forgotten, self._following = lab.events.follow(self._arrived.put, *FACT_TYPES)
         self._arrived.precede(before, forgotten)
         weakref.finalize(self, self._following.close).atexit = False
+        # Of their own, for thousands of operations would push out what supervision says.
+        self._of_worlds = Arrivals()
+        types: tuple[type[Event], ...] = (*HEALING_TYPES, CollectiveEnded)
+        told, _, self._following_worlds = lab.events.follow(self._of_worlds.put, *types)
+        self._of_worlds.precede(told, 0)
+        weakref.finalize(self, self._following_worlds.close).atexit = False
 
     @property
     def lab(self) -> Lab | None:
@@ -119,7 +130,7 @@ class Observer(Uncopied):
         lab = self.lab
         if lab is None:
             return lambda: None
-        subscription: Subscription = lab.events.subscribe(lambda _: callback(), *FACT_TYPES)
+        subscription: Subscription = lab.events.subscribe(lambda _: callback(), *NEWS_TYPES)
         return subscription.close
 
     def want(self, holder: object, wants: Iterable[Want]) -> None:
@@ -141,7 +152,7 @@ class Observer(Uncopied):
         now = time.monotonic()
         dropped, facts = self._arrived.take()
         self.scene.counted += dropped
-        for fact in facts:
+        for fact in (*facts, *self._of_worlds.take()[1]):
             self._take(fact)
         lab = self._lab()
         try:
@@ -152,19 +163,29 @@ class Observer(Uncopied):
             self._end(tree)
             return self.scene
         self._take(TreeSampled(root=tree))
+        self._sample(lab, tree, now)
+        return self.scene
+
+    def _sample(self, lab: Lab, tree: Node, now: float) -> None:
+        """Take what the devices and the worlds tell, and what is seen beside them."""
         memory, work = self._is_due("memory", now), self._is_due("work", now)
+        worlds = WorldsSampled(worlds=())
         for sample in lab.look(memory=memory, work=work):
+            if isinstance(sample, WorldsSampled):
+                worlds = sample
+                continue
             if isinstance(sample, MemorySampled):
                 sample = self._names.put(sample, getattr(lab, "devices", ()))  # noqa: PLW2901
             answered = self._answered["memory" if isinstance(sample, MemorySampled) else "work"]
             answered[sample.device] = sample.at
             self._take(sample)
+        if worlds.worlds or self.scene.worlds.in_use:
+            self._take(worlds)
         for news in self._beside_work(tree):
             self._take(news)
         if self._is_due("health", now):
             for reading in self._gauges.look(tree, getattr(lab, "backend", "")):
                 self._take(reading)
-        return self.scene
 
     def _beside_work(self, tree: Node) -> Iterator[LevelsSampled | NotebookSampled]:
         """Yield what is new of the notebook, and of how much memory is used."""
@@ -229,6 +250,7 @@ class Observer(Uncopied):
             self._take(TreeSampled(root=stopped(last)))
         self._take(SystemEnded(name=self._name))
         self._following.close()
+        self._following_worlds.close()
 
     def _take(self, fact: Event) -> None:
         self.scene.add(fact)

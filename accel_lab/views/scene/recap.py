@@ -33,6 +33,7 @@ def recap(scene: Scene) -> Iterator[Event]:
     yield from beside_work(scene, cells=CELLS, waits=WAITS, levels=LEVELS)
     for samples in scene.health.values():
         yield from samples
+    yield from scene.worlds.facts(scene.at)
     if scene.tree is not None:
         yield TreeSampled(at=scene.at, root=scene.tree)
     if scene.closed:

@@ -3,9 +3,14 @@
 import msgspec
 
 from accel_lab.actor.events import Event
-from accel_lab.compute.events.samples import MemorySampled, TreeSampled, WorkTraced
+from accel_lab.compute.events.samples import (
+    MemorySampled,
+    TreeSampled,
+    WorkTraced,
+    WorldsSampled,
+)
 
-REPEATING = TreeSampled | MemorySampled | WorkTraced
+REPEATING = TreeSampled | MemorySampled | WorkTraced | WorldsSampled
 """What is sampled many times a second, also while nothing happens."""
 
 

@@ -8,11 +8,12 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from copy import copy
 from itertools import count, repeat
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import msgspec
 
 from accel_lab.actor.events import ActorRestarted, ActorStarted, ActorStopped, Event
+from accel_lab.compute.events.collectives import CollectiveEnded
 from accel_lab.compute.events.lifecycle import (
     BuffersRebuilt,
     CircuitClosed,
@@ -39,9 +40,11 @@ from accel_lab.compute.events.samples import (
     SystemEnded,
     TreeSampled,
     WorkTraced,
+    WorldsSampled,
 )
 from accel_lab.compute.events.tree import Node
 from accel_lab.compute.lineage.senders import Begins, Senders
+from accel_lab.views.scene.worlds import HEALING_TYPES, WORLD_TYPES, WorldFact, Worlds
 
 SLICES = 100_000
 FACTS = 1_000
@@ -76,9 +79,11 @@ Sample = (
     | WorkTraced
     | HealthSampled
     | NotebookSampled
+    | WorldsSampled
+    | CollectiveEnded
     | SystemEnded
 )
-"""What a system looks like."""
+"""What a system looks like, and what happens so often that a slow reader may lose some."""
 
 Topic = Literal[
     "memory", "addresses", "work", "health", "cells", "mailbox", "in flight", "restarts"
@@ -86,6 +91,8 @@ Topic = Literal[
 """What a moment in the past may lack."""
 
 FACT_TYPES: tuple[type[Event], ...] = Fact.__args__
+NEWS_TYPES: tuple[type[Event], ...] = (*FACT_TYPES, *HEALING_TYPES)
+"""What is worth a look at once, and what nobody loses."""
 SAMPLE_TYPES: tuple[type[Event], ...] = Sample.__args__
 
 
@@ -113,6 +120,7 @@ class Scene:
         cells: the newest cells of the notebook by their begin, the oldest first.
         waits: the newest waits of the notebook's thread by their begin, the oldest first.
         levels: the used memory of each device, in bytes, from when on: what changed alone.
+        worlds: the worlds, and the collective operations in them.
         unrecorded: of a moment in the past, what nothing tells of it, each with the reason.
     """
 
@@ -134,6 +142,7 @@ class Scene:
         self.cells: dict[float, CellRun] = {}
         self.waits: dict[float, HostWait] = {}
         self.levels: dict[str, deque[tuple[float, int]]] = {}
+        self.worlds = Worlds()
         self.unrecorded: dict[Topic, str] = {}
 
     def add(self, fact: Event) -> None:
@@ -150,8 +159,11 @@ class Scene:
             self._notebook(fact)
         elif isinstance(fact, LevelsSampled):
             self.levels.setdefault(fact.device, deque(maxlen=LEVELS)).extend(fact.levels)
+        elif isinstance(fact, WORLD_TYPES):
+            self.worlds.take(cast("WorldFact", fact))
         elif isinstance(fact, SystemEnded):
             self.closed = True
+            self.worlds.end()
             self.running.clear()
             self.began.clear()
         elif isinstance(fact, FACT_TYPES):
@@ -175,6 +187,7 @@ class Scene:
         """Return a scene that goes on by itself from what this one has."""
         twin = Scene()
         vars(twin).update({name: copy(value) for name, value in vars(self).items()})
+        twin.worlds = self.worlds.copy()
         twin.senders = {device: one.copy() for device, one in self.senders.items()}
         twin.health = {source: samples.copy() for source, samples in self.health.items()}
         twin.levels = {device: levels.copy() for device, levels in self.levels.items()}

@@ -18,6 +18,7 @@ from accel_lab.compute.events.samples import (
     Slice,
     TreeSampled,
     WorkTraced,
+    WorldsSampled,
 )
 from accel_lab.compute.events.tree import Node
 from accel_lab.views.scene.sample_changes import repeats
@@ -27,8 +28,10 @@ HOLE_S = 2.5
 """A look tells of the time up to the next one, or up to so much later."""
 NODES = 100_000
 BLOCKS = 100_000
+RANKS = 100_000
 SAMPLES = 3_600
-"""How much is kept: rows of trees, blocks of memory, and samples of the health of each source."""
+"""How much is kept: rows of trees, blocks of memory, ranks of worlds and of what is under way in
+them, and samples of the health of each source."""
 T = TypeVar("T")
 
 
@@ -93,6 +96,7 @@ class Seen:
         self.since = min((one.start for _, _, one in scene.slices), default=float("inf"))
         self._trees: Spans[Node] = Spans(NODES)
         self._memory: dict[str, Spans[MemorySampled]] = {}
+        self._worlds: Spans[WorldsSampled] = Spans(RANKS)
         self._health: dict[str, deque[HealthSampled]] = {}
         self._untraced: dict[str, list[tuple[float, int]]] = {}
         if scene.tree is not None:
@@ -113,6 +117,10 @@ class Seen:
             spans = self._memory.setdefault(fact.device, Spans(BLOCKS))
             weight = 1 + len(fact.blocks) + len(fact.objects)
             spans.add(fact.at, fact, weight, is_new=not repeats(fact, spans.last))
+        elif isinstance(fact, WorldsSampled):
+            ranks = (len(one.devices) * (1 + len(one.flights)) for one in fact.worlds)
+            new = not repeats(fact, self._worlds.last)
+            self._worlds.add(fact.at, fact, 1 + sum(ranks), is_new=new)
         elif isinstance(fact, HealthSampled):
             kept = self._health.setdefault(fact.source, deque(maxlen=SAMPLES))
             kept.append(fact)
@@ -135,6 +143,11 @@ class Seen:
     def memory(self, device: str, at: float) -> MemorySampled | None:
         """Return the memory of a device as it was; None where nobody looked."""
         span = self._memory[device].at(at) if device in self._memory else None
+        return None if span is None else span.what
+
+    def worlds(self, at: float) -> WorldsSampled | None:
+        """Return the worlds as they were; None where nobody looked."""
+        span = self._worlds.at(at)
         return None if span is None else span.what
 
     def health(self, at: float) -> dict[str, deque[HealthSampled]]:

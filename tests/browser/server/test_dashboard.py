@@ -175,6 +175,8 @@ def test_real_work_and_a_real_loss_are_seen_in_every_view(
         before = done.inner_text()
         expect(done).not_to_have_text(before, **patience)
 
+        climate.run("world = lab.world(name='all').ready()")
+        expect(page.get_by_role("tab", name="Collectives")).to_be_visible(**patience)
         climate.run("lab.inject('kill')")
         lost = page.locator(".al-lab-supervision tbody tr").filter(has_text="context lost")
         expect(lost.first).to_contain_text("cpu0", **patience)
@@ -196,6 +198,10 @@ def test_real_work_and_a_real_loss_are_seen_in_every_view(
             used = page.locator(".al-health-tile[data-reading='process CPU'] strong").first
             expect(used).to_have_text(re.compile(r"^(?!0(\.0)? )\d+(\.\d)? %$"), **patience)
             page.get_by_role("tab", name="Supervision").click()
+            page.get_by_role("tab", name="Collectives").click()
+            world = page.locator(".al-collectives-world[data-world='all']")
+            expect(world.locator(".al-collectives-name")).to_contain_text("epoch 2", **patience)
+            expect(world.locator(".al-collectives-healing")).to_contain_text("broken")
             assert page.evaluate(FITS), "the lab ends where the window does"
             page.screenshot(path=SCREENSHOTS / f"dashboard-work-{theme}.png", full_page=True)
             assert doubts(page) == []
@@ -281,6 +287,6 @@ def doubts(page: "Page") -> list[dict[str, str]]:
     from tests.browser.jupyter import axe
 
     said, _ = axe(page.locator(":root"))
-    # Of one digit, and of what a row cuts after its second line, it cannot tell.
-    unknown = ("partially obscured", "partially overlaps", "too short to determine")
+    # Of one digit, of what a row cuts after its second line, and of a drawing it cannot tell.
+    unknown = ("partially obscured", "partially overlaps", "too short", "contains an image node")
     return [one for one in said if not any(words in one["message"] for words in unknown)]

@@ -51,6 +51,7 @@ BY_TYPE: dict[Any, st.SearchStrategy[Any]] = {
     float: NUMBERS,
     int: COUNTS,
     float | None: st.none() | NUMBERS,
+    tuple[float, ...]: st.lists(NUMBERS, max_size=3).map(tuple),
     tuple[tuple[float, int], ...]: st.lists(st.tuples(NUMBERS, COUNTS), max_size=2).map(tuple),
     Node: NODES,
     BaseException: CAUSES,

@@ -36,6 +36,8 @@ def system() -> Iterator[System]:
         images_of_the_training_set = device.put(np.ones((256, 256), np.float32))
         kept = [images_of_the_training_set @ images_of_the_training_set for _ in range(3)]
         kept.append(device.run(normalised_and_scaled_by_its_largest, kept[0], pure=True).result())
+        world = lab.world(name="all_devices_of_this_machine").ready()
+        world.all_reduce(world.replicate(np.ones((256, 256)))).result(WAIT_S)
         for fault in ("library", "poison"):
             with pytest.raises(errors.AccelError):
                 lab.inject(fault, device).result(WAIT_S)
@@ -46,6 +48,7 @@ def system() -> Iterator[System]:
         running = device.run(time.sleep, 600.0)
         yield lab
         running.cancel()
+        world.close()
         lab.check()
 
 
