@@ -15,7 +15,8 @@ import warnings
 import weakref
 from collections import Counter, deque
 from collections.abc import Callable
-from typing import Any, Generic, Self, TypeVar, cast, overload
+from operator import itemgetter
+from typing import Any, ClassVar, Generic, Self, TypeVar, cast, overload
 
 import msgspec
 
@@ -23,12 +24,18 @@ from accel_lab.actor.unawaited import name_of, require_plain
 from accel_lab.uncopied import Uncopied
 
 E = TypeVar("E", bound="Event")
+_number = itemgetter(0)
 _LISTEN = "write def, or async for event in events.listen(…): …"
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
-    """A fact; `at` is when it happened, in wall seconds since the epoch."""
+    """A fact; `at` is when it happened, in wall seconds since the epoch.
 
+    Attributes:
+        is_frequent: whether there may be thousands a second: they are forgotten before others.
+    """
+
+    is_frequent: ClassVar[bool] = False
     at: float = msgspec.field(default_factory=time.time)
 
 
@@ -114,7 +121,8 @@ class EventStream(Uncopied):
     """One bounded, ordered history of events and those who follow it.
 
     Parameters:
-        capacity: how many events the history keeps; older ones are forgotten and counted.
+        capacity: how many events the history keeps; older ones are forgotten and counted. Of those
+            that are frequent it keeps a tenth as many beside.
     """
 
     _instead = "take its events with history(), and keep these"
@@ -124,6 +132,7 @@ class EventStream(Uncopied):
             msg = f"an event stream keeps at least 1 event, not {capacity}"
             raise ValueError(msg)
         self._history: deque[tuple[int, Event]] = deque(maxlen=capacity)
+        self._frequent: deque[tuple[int, Event]] = deque(maxlen=max(1, capacity // 10))
         self._sequence = itertools.count()
         self._subscriptions: tuple[Subscription, ...] = ()
         self._listeners: weakref.WeakSet[Listener[Event]] = weakref.WeakSet()
@@ -133,12 +142,12 @@ class EventStream(Uncopied):
     @property
     def published(self) -> int:
         """How many events were ever published; a mark for `wait_for(since=…)`."""
-        return max((number for number, _ in self._history.copy()), default=-1) + 1
+        return max((number for number, _ in self._kept()), default=-1) + 1
 
     @property
     def dropped(self) -> int:
         """How many of the published events the history has forgotten."""
-        kept = self._history.copy()
+        kept = self._kept()
         return max((number for number, _ in kept), default=-1) + 1 - len(kept)
 
     def __repr__(self) -> str:
@@ -154,7 +163,8 @@ class EventStream(Uncopied):
         Never waits. A callback that raises becomes a RuntimeWarning; the others still run.
         """
         with self._lock:  # for `follow`, whose events are remembered or called with, never both
-            self._history.append((next(self._sequence), event))
+            history = self._frequent if event.is_frequent else self._history
+            history.append((next(self._sequence), event))
             subscriptions = self._subscriptions
         for subscription in subscriptions:
             if isinstance(event, subscription.types) and not subscription.closed:
@@ -197,7 +207,13 @@ class EventStream(Uncopied):
     def history(self, *types: type[Event]) -> list[Any]:
         """Return the remembered events of `types` (all, when none is given), oldest first."""
         wanted = types or (Event,)
-        return [event for _, event in self._history.copy() if isinstance(event, wanted)]
+        return [event for _, event in self._kept() if isinstance(event, wanted)]
+
+    def _kept(self) -> list[tuple[int, Event]]:
+        """Return the remembered events with their numbers, oldest first."""
+        frequent = self._frequent.copy()
+        others = self._history.copy()
+        return sorted([*others, *frequent], key=_number) if frequent else list(others)
 
     @overload
     def listen(
@@ -275,7 +291,7 @@ class EventStream(Uncopied):
 
         with self.subscribe(offer, Event):
             if since is not None:
-                for number, event in self._history.copy():
+                for number, event in self._kept():
                     if number >= since and accepts(event):
                         return event
             if not arrived.wait(timeout_s):

@@ -3,10 +3,18 @@
 import asyncio
 import gc
 import threading
+from typing import ClassVar
 
 import pytest
 
 from accel_lab.actor.events import ActorStarted, ActorStopped, Event, EventStream
+
+
+class Beat(Event, frozen=True):
+    """Comes too often."""
+
+    is_frequent: ClassVar[bool] = True
+    number: int
 
 
 class Tick(Event, frozen=True):
@@ -85,6 +93,17 @@ def test_a_follower_has_each_event_once_whenever_it_comes() -> None:
     publisher.join()
     for before, heard in followers:
         assert [tick.number for tick in (*before, *heard)] == list(range(count))
+
+
+def test_what_is_frequent_forgets_itself_alone() -> None:
+    stream = EventStream(capacity=20)
+    stream.publish(Tick(number=1))
+    for number in range(100):
+        stream.publish(Beat(number=number))
+    stream.publish(Tick(number=2))
+    told = [(type(event), event.number) for event in stream.history(Tick, Beat)]
+    assert told == [(Tick, 1), (Beat, 98), (Beat, 99), (Tick, 2)]
+    assert (stream.published, stream.dropped) == (102, 98)
 
 
 def test_a_follower_is_told_what_is_forgotten() -> None:

@@ -1,5 +1,7 @@
 """What happens to worlds and in them, as facts on the event stream."""
 
+from typing import ClassVar
+
 from accel_lab.actor.events import Event
 
 
@@ -42,6 +44,7 @@ class CollectiveEnded(Event, frozen=True):
     is empty where it is done.
     """
 
+    is_frequent: ClassVar[bool] = True
     world: str
     epoch: int
     group: int
