@@ -21,7 +21,7 @@ FLOORS = (
     {"journal"},
     {"world"},
     {"system", "open_systems", "context_process", "default"},
-    {"array_api"},
+    {"array_api", "pipeline"},
     {"views"},
     {
         "bench",
