@@ -186,6 +186,10 @@ class Download(Operation[Any], frozen=True, array_like=True, eq=False, tag=5):
     start: int
     with_axes: bool = False
 
+    def only_reads(self) -> tuple[AccelRef, ...]:
+        """Return nothing: each device fetches its own, and what is kept is kept by its number."""
+        return ()
+
 
 class TakeBack(Operation[None], frozen=True, array_like=True, eq=False, tag=12):
     """Take the place of a message that was taken back before it was sent: `made` is never made.
@@ -252,6 +256,14 @@ class Run(Operation[Any], frozen=True, array_like=True, eq=False, tag=6):
     def changes(self) -> tuple[Any, ...]:
         """Return those that it is said to write; of the others nobody knows."""
         return tuple(self.refs[i] for i in self.writes or ())
+
+    def only_reads(self) -> tuple[AccelRef, ...]:
+        """Return none where nobody has said what it writes: that is all of them then."""
+        if not self.pure and self.writes is None:
+            return ()
+        written = self.changes()
+        arrays = [ref for ref in self.refs if isinstance(ref, AccelRef)]
+        return tuple([ref for ref in arrays if not any(ref is one for one in written)])
 
 
 class Ping(Operation[None], frozen=True, array_like=True, eq=False, tag=8):
