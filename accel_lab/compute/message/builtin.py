@@ -138,6 +138,47 @@ class Receive(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=1
         return Spec(self.shape, self.dtype)
 
 
+OFFERED = 3
+"""What a first word says where memory can be opened, whose handle and offset stand behind it."""
+LET_GO, OPEN = TAIL_BYTES // WORD - 2, TAIL_BYTES // WORD - 1
+"""The last words: whether a buffer that was offered need not be kept, and whether it is open."""
+TEXT_BYTES = TAIL_BYTES - 3 * WORD
+OFFSET_BYTES = 8
+
+
+class Offer(Operation[None], frozen=True, array_like=True, eq=False, tag=29):
+    """Say in the arena where `x` lies once it is made, and keep it as it is until that is copied.
+
+    At `start` are TAIL_BYTES, which `Fetch` has too.
+    """
+
+    library: ClassVar[str] = "download"
+    timeout_s: ClassVar[float | None] = None
+    x: AccelRef
+    segment: int
+    start: int
+
+    def only_reads(self) -> tuple[AccelRef, ...]:
+        """Return nothing: each device offers its own."""
+        return ()
+
+
+class Fetch(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=30):
+    """Make a buffer of what another card's context is still to `Offer`, card to card."""
+
+    library: ClassVar[str] = "upload"
+    timeout_s: ClassVar[float | None] = None
+    opaque: ClassVar[str] = Receive.opaque
+    shape: tuple[int, ...]
+    dtype: str
+    segment: int
+    start: int
+
+    def infer(self) -> Spec:
+        """Return the shape and dtype that were given."""
+        return Spec(self.shape, self.dtype)
+
+
 class Unmap(Operation[None], frozen=True, array_like=True, eq=False, tag=18):
     """Close what `CopyIn` has opened by this handle; answered when it is, also if it was not open.
 

@@ -86,6 +86,9 @@ class P2pTopology(Uncopied):
 
     @direct.setter
     def direct(self, direct: bool) -> None:
+        for (source, target), link in self.links.items() if direct else ():
+            if not link.reachable:
+                self._ways.refuse(source, target)
         self._ways.direct = bool(direct)
 
     @property

@@ -111,6 +111,7 @@ class IpcMemory:
         self._dead: deque[tuple[bytes, int, weakref.ref[object]]] = deque()
         self._pinned: dict[Hashable, list[_Opening]] = {}
         self._reaped: set[Hashable] = set()
+        self._waiting: dict[Hashable, list[Callable[[], object]]] = {}
         self._is_retrying = False
 
     def __len__(self) -> int:
@@ -248,6 +249,18 @@ class IpcMemory:
         """A context's process is gone; system thread."""
         if self._pinned.pop(context, None) is None:
             self._reaped.add(context)  # its loss is still to be noticed
+        for call in self._waiting.pop(context, ()):
+            call()
+
+    def after(self, context: Hashable, call: Callable[[], object]) -> None:
+        """Have something called once a context's process is gone, which was lost; any thread."""
+        self._soon(self._after, context, call)
+
+    def _after(self, context: Hashable, call: Callable[[], object]) -> None:
+        if context in self._pinned:
+            self._waiting.setdefault(context, []).append(call)
+        else:
+            call()
 
     def orphan(self) -> None:
         """Do nothing from now on: this process is a fork, and memory and contexts the parent's."""
@@ -258,6 +271,6 @@ class IpcMemory:
         """Let go of all memory: no context is left, and none comes."""
         with self._lock:
             everything = [*self._opened.values(), *self._closing, *self._pinned.values()]
-            self._opened, self._pinned = {}, {}
+            self._opened, self._pinned, self._waiting = {}, {}, {}
             self._closing.clear()
         del everything

@@ -39,6 +39,7 @@ from accel_lab.compute.output import cell_origin
 from accel_lab.compute.requests.answers import Settle
 from accel_lab.compute.requests.requests import Requests
 from accel_lab.compute.transfer.device_copy import DeviceCopy
+from accel_lab.compute.transfer.direct_copy import DirectCopy
 from accel_lab.compute.transfer.ipc_memory import IpcMemory
 from accel_lab.compute.transfer.ways import Way, Ways
 from accel_lab.compute.wire.codec import FRAME_LIMIT
@@ -237,11 +238,23 @@ class Transfers:
             kept_bytes: how large it may be for the record to keep its contents.
         """
         source, target = ref.device.requests, self._requests
-        way = self.ways.choose(source.name, target.name)
-        copy = DeviceCopy(ref, target, self._arena, timeout_s, kept_bytes)
+        is_kept = target.recorder is not None and ref.nbytes <= kept_bytes
+        way = self.ways.choose(source.name, target.name, is_kept=is_kept)
+        copy: DirectCopy | DeviceCopy
+        if way == "ipc" and self._ipc_memory is not None:
+            after = self._ipc_memory.after
+            failed = partial(self._refused, source.name)
+            copy = DirectCopy(ref, target, self._arena, timeout_s, after=after, failed=failed)
+        else:
+            copy = DeviceCopy(ref, target, self._arena, timeout_s, kept_bytes)
         copied = copy.send(source)
         self.ways.took(source.name, target.name, way, copied.nbytes)
         return Copied(copied, way)
+
+    def _refused(self, source: str, error: AccelError) -> None:
+        """Have the next copies staged where another device cannot offer its memory."""
+        if isinstance(error, InvalidArgument):
+            self.ways.refuse(source, self._requests.name)
 
     def _attempt(self, put: Callable[[], AccelRef]) -> AccelRef:
         """Put again what was lost with its context on the way."""

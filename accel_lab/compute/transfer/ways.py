@@ -36,13 +36,16 @@ class Ways:
         self._refused: set[tuple[str, str]] = set()
         self._taken: dict[tuple[str, str, Way], tuple[int, int]] = {}
 
-    def choose(self, source: str, target: str) -> Way:
-        """Return which way the next copy goes."""
+    def choose(self, source: str, target: str, *, is_kept: bool) -> Way:
+        """Return which way the next copy goes.
+
+        Parameters:
+            is_kept: whether the record keeps its contents, which have to come by the host then.
+        """
         if not self._is_card:
             return "shared memory"
-        if self.direct and source != target and (source, target) not in self._refused:
-            return "ipc"
-        return "staged"
+        is_refused = is_kept or source == target or (source, target) in self._refused
+        return "ipc" if self.direct and not is_refused else "staged"
 
     def refuse(self, source: str, target: str) -> None:
         """Have the next copies of two devices staged: one cannot read the other's memory."""

@@ -14,7 +14,6 @@ import pytest
 from accel_lab import System, array, blas, jit
 from accel_lab.compute.events.lifecycle import CopyInserted
 from accel_lab.compute.message.builtin import Run
-from accel_lab.compute.transfer.ways import Ways
 from accel_lab.errors import AccelError, InvalidArgument
 from tests.faults.conftest import pid_of
 from tests.interactive import Shell, shell
@@ -211,13 +210,3 @@ def test_a_system_that_copies_is_closed_and_collected() -> None:
     del lab
     gc.collect()
     assert gone() is None
-
-
-def test_a_card_reads_another_only_if_one_says_so() -> None:
-    ways = Ways(is_card=True)
-    assert ways.choose("gpu0", "gpu1") == "staged"
-    ways.direct = True
-    assert ways.choose("gpu0", "gpu1") == "ipc"
-    ways.refuse("gpu0", "gpu1")
-    assert ways.choose("gpu0", "gpu1") == "staged"
-    assert ways.choose("gpu1", "gpu0") == "ipc"
