@@ -199,9 +199,9 @@ class Device(Address):
     ) -> AccelRef:
         """Copy an array to the device; return its buffer at once.
 
-        A buffer of another device of the same system is copied there through the host, when that
-        device comes to it; the copy can be used at once. It blocks for its shape, where only the
-        device knows that; one of another system is fetched first, which blocks.
+        A buffer of another device of the same system is copied when that device comes to it, by the
+        way that `lab.topology` says; the copy can be used at once. It blocks for its shape, where
+        only the device knows that; one of another system is fetched first, which blocks.
 
         NumPy's and PyTorch's, and arrays on a card that this process's own CuPy, PyTorch, Numba
         or JAX has made (`__cuda_array_interface__`). The array is copied when this returns; one
