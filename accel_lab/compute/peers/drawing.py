@@ -14,8 +14,8 @@ from accel_lab.display import table
 from accel_lab.display.sizes import size
 
 STRONGEST = 0.45
-"""How much of the colour the fastest cell has; text of either theme has contrast 4.5 on it."""
-_COLOUR = "11, 92, 173"
+"""How much of the colour the fastest cell has: text is read on it, light or dark."""
+_COLOUR = "56, 132, 244"
 _HEAD = "from \\ to"
 _CELL = "text-align: center; padding: 4px 10px"
 

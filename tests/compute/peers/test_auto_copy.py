@@ -131,6 +131,7 @@ def test_what_is_written_is_never_a_copy(copying: System) -> None:
     x, y = first.put(A), second.put(A)
     for send in (
         lambda: array.add(x, x, out=y),
+        lambda: first.ask(blas.Swap((x[0], y[0]))),
         lambda: first.run(lambda a, b: np.copyto(b, 0 * a), x, y),
         lambda: first.run(lambda a, b: np.copyto(b, 0 * a), x, y, writes=(y,)),
     ):
@@ -142,6 +143,8 @@ def test_what_is_written_is_never_a_copy(copying: System) -> None:
     with pytest.raises(InvalidArgument, match="is not on cpu0"):
         first.get(y)
     assert inserted(copying) == [("cpu1", "cpu0", "Run", A.nbytes)]
+    x[1:] = y[1:]
+    np.testing.assert_array_equal(x.get(timeout_s=WAIT)[1:], A[1:])
 
 
 def test_what_is_of_another_system_or_no_array_is_refused_as_ever(copying: System) -> None:
@@ -163,9 +166,9 @@ def test_results_of_copies_are_rebuilt_after_a_loss(copying: System) -> None:
     first, second = copying.devices
     x, y = first.put(A), second.put(A)
     both = x + y
-    both.result(WAIT)
     third = both * y
-    copying.flush()
+    third.result(WAIT)
+    copying.flush()  # the record has the contents of the copies
     for lost in (first, second):
         os.kill(pid_of(copying, lost), signal.SIGKILL)
     np.testing.assert_array_equal(third.get(timeout_s=WAIT), (A + A) * A)
@@ -183,6 +186,20 @@ def test_a_source_that_is_lost_in_the_middle_is_copied_later(copying: System) ->
     assert not both.done
     os.kill(pid_of(copying, second), signal.SIGKILL)
     np.testing.assert_array_equal(both.get(timeout_s=WAIT), A + A)
+
+
+def test_when_the_target_is_lost_in_the_middle_it_says_so_and_works_on(copying: System) -> None:
+    first, second = copying.devices
+    x, y = first.put(A), second.put(A)
+    for ref in (x, y):
+        ref.result(WAIT)
+    slow = second.run(time.sleep, 0.5)
+    both = x + y
+    first.replace()
+    with pytest.raises(AccelError):
+        both.result(WAIT)
+    np.testing.assert_array_equal((x + y).get(timeout_s=WAIT), A + A)
+    slow.result(WAIT)
 
 
 def test_without_recovery_it_says_what_did_not_come() -> None:

@@ -173,7 +173,7 @@ def test_it_is_drawn_with_every_number_as_text(lab: System) -> None:
     assert text == repr(lab.topology)
     assert html.count('scope="col"') == 4
     assert html.count('scope="row"') == 3
-    shades = [float(one) for one in re.findall(r"rgba\(11, 92, 173, ([\d.]+)\)", html)]
+    shades = [float(one) for one in re.findall(r"rgba\(56, 132, 244, ([\d.]+)\)", html)]
     assert len(shades) == 6
     assert max(shades) == 0.45
     assert "color:" not in html.replace("background-color:", ""), "the page's own is read on it"
