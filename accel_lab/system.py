@@ -391,39 +391,6 @@ class System(Uncopied):
         """
         return self._assembly.groups.send(parts, timeout_s, nowait=nowait)
 
-    @cached_property
-    def topology(self) -> P2pTopology:
-        """Which devices reach each other, over what, and how fast: a heat map in a notebook."""
-        links = partial(self._module.peer_links, [*self._indices.values()])
-        return P2pTopology(self.devices, links, self._assembly.ways)
-
-    def copy(self, ref: AccelRef, *, to: Device | str | int, timeout_s: float = 60.0) -> AccelRef:
-        """Copy a buffer to another device, as its `put` does; return the copy at once.
-
-        The way is chosen by what the two have in common; `lab.topology.copies` tells. The copy is
-        as the buffer is after what was sent before. Blocks for room in the arena, and for a shape
-        that only a device knows; not for the copy.
-
-        Raises:
-            InvalidArgument: there is no such device, or it is no buffer.
-            AccelError: as `Device.put`.
-        """
-        return copy_to(ref, to if isinstance(to, Device) else self.device(to), timeout_s)
-
-    @property
-    def auto_copy(self) -> bool:
-        """Whether an operand that another device has is copied to where a message is sent.
-
-        Otherwise that is refused. It can be set, for what is sent later. Each such copy is told as
-        the event `CopyInserted` and recorded as any copy; what a message writes is never copied.
-        """
-        return self.devices[0].requests.outbox.bring is not None
-
-    @auto_copy.setter
-    def auto_copy(self, auto_copy: bool) -> None:
-        for device in self.devices:
-            device.requests.outbox.bring = AutoCopy(device, self.events) if auto_copy else None
-
     def ready(self, timeout_s: float = 120.0) -> Self:
         """Block until every device's context is up, those apart that are suspended.
 
@@ -470,6 +437,39 @@ class System(Uncopied):
             ArenaFull: no room within 60 s.
         """
         return self._arena.empty(shape, dtype)
+
+    @cached_property
+    def topology(self) -> P2pTopology:
+        """Which devices reach each other, over what, and how fast: a heat map in a notebook."""
+        links = partial(self._module.peer_links, [*self._indices.values()])
+        return P2pTopology(self.devices, links, self._assembly.ways)
+
+    def copy(self, ref: AccelRef, *, to: Device | str | int, timeout_s: float = 60.0) -> AccelRef:
+        """Copy a buffer to another device, as its `put` does; return the copy at once.
+
+        The way is chosen by what the two have in common; `lab.topology.copies` tells. The copy is
+        as the buffer is after what was sent before. Blocks for room in the arena, and for a shape
+        that only a device knows; not for the copy.
+
+        Raises:
+            InvalidArgument: there is no such device, or it is no buffer.
+            AccelError: as `Device.put`.
+        """
+        return copy_to(ref, to if isinstance(to, Device) else self.device(to), timeout_s)
+
+    @property
+    def auto_copy(self) -> bool:
+        """Whether an operand that another device has is copied to where a message is sent.
+
+        Otherwise that is refused. It can be set, for what is sent later. Each such copy is told as
+        the event `CopyInserted` and recorded as any copy; what a message writes is never copied.
+        """
+        return self.devices[0].requests.outbox.bring is not None
+
+    @auto_copy.setter
+    def auto_copy(self, auto_copy: bool) -> None:
+        for device in self.devices:
+            device.requests.outbox.bring = AutoCopy(device, self.events) if auto_copy else None
 
     def inject(
         self, fault: Fault, device: Device | str | int = 0, *, timeout_s: float | None = None
