@@ -85,7 +85,8 @@ def fetch(launch: Launch, tail: Any, submit: Submit) -> None:
             raise
         copying = _Copying()
         # It goes when the stream is behind the copy; to close may wait for the card.
-        weakref.finalize(copying, submit, partial(_close, close, words))
+        closing = weakref.finalize(copying, submit, partial(_close, close, words))
+        closing.atexit = False  # with the process goes what it has open
         launch.hold(copying)
 
     launch.poll(partial(_is_offered, tail, words), copy)

@@ -15,6 +15,7 @@ from accel_lab.compute.events.lifecycle import CopyInserted
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Operation, operand_fields, operands_of
 from accel_lab.compute.output import cell_origin
+from accel_lab.compute.residency.foreign_operand import put_code
 from accel_lab.errors import InvalidArgument
 
 
@@ -55,9 +56,10 @@ class AutoCopy:
         readable = {*map(id, message.only_reads())}
         for key, ref in found.items():
             if key not in readable:
+                put = put_code(ref, device) or "put() it there, and use the copy"
                 raise InvalidArgument(
                     f"{ref!r} is not on {device.name}, and {message.title} may write to it: "
-                    "auto_copy copies what is only read. put() it there, and use that copy"
+                    f"auto_copy copies what is only read; {put}"
                 )
         copies = {key: self._copy(device, ref, message) for key, ref in found.items()}
         return msgspec.structs.replace(message, **dict(_replaced(message, copies)))

@@ -28,12 +28,18 @@ def foreign_operand(ref: Any, message: Operation[Any], device: Any, name: str) -
     return InvalidArgument(f"{where}: {advice(ref, device, ref.device)}")
 
 
+def put_code(ref: AccelRef, device: Any) -> str:
+    """Return code that puts a buffer on a device under its own name; empty where it has none."""
+    own = name_of(ref)
+    return typed(device, f"{own} = <gpu>.put({own})") if own else ""
+
+
 def advice(ref: AccelRef, device: Any, owner: Any) -> str:
     """Return code that brings a buffer to a device, with the user's own names."""
     is_beside = device is not None and device.is_beside(owner)
     always = typed(device, "<lab>.auto_copy = True")
-    if own := name_of(ref):
-        put = f"{typed(device, f'{own} = <gpu>.put({own})')} copies it there"
+    if code := put_code(ref, device):
+        put = f"{code} copies it there"
         return f"{put}; {always} has that done by itself" if is_beside else put
     if is_beside:
         return f"{always} has it copied there; so does put(), for one operand"

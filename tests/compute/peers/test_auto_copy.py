@@ -60,6 +60,10 @@ def test_it_is_refused_with_code_that_works() -> None:
         assert "lab.auto_copy = True has it copied there" in str(notebook.error)
         notebook(always)
         assert notebook("(x + there.put(x) * 2).get().tolist()") == [0, 3, 6]
+        notebook("z = there.put(x); here.run(lambda a: a.fill(7), z)")
+        assert str(notebook.error).endswith("copies what is only read; z = here.put(z)")
+        notebook("z = here.put(z); here.run(lambda a: a.fill(7), z)")
+        assert notebook("z.get().tolist()") == [7, 7, 7]
         notebook("lab.close()")
 
 
