@@ -208,7 +208,8 @@ def test_a_stream_has_at_most_ten_looks_a_second_and_one_while_nothing_changes(
 ) -> None:
     with connect(runtime) as reader:
         told = trees(reader, 3, lambda: None)
-        assert min(steps(told)) > 0.9, "one a second"  # a look's time is taken a little after it is due
+        # A look's time is taken a little after it is due.
+        assert min(steps(told)) > 0.9, "one a second"
 
         def change() -> None:
             lab.devices[0].in_flight += 1
