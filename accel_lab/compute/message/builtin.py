@@ -149,11 +149,13 @@ OFFSET_BYTES = 8
 class Offer(Operation[None], frozen=True, array_like=True, eq=False, tag=29):
     """Say in the arena where `x` lies once it is made, and keep it as it is until that is copied.
 
-    At `start` are TAIL_BYTES, which `Fetch` has too.
+    At `start` are TAIL_BYTES, which `Fetch` has too. It is not run again after a loss: a recovery
+    that waited for the other device could wait for one that waits for this.
     """
 
     library: ClassVar[str] = "download"
     timeout_s: ClassVar[float | None] = None
+    opaque: ClassVar[str] = "the copy that it was for is over"
     x: AccelRef
     segment: int
     start: int

@@ -12,8 +12,7 @@ This way is off until it is asked for: it has run with a stand-in for cards, and
 
 import itertools
 from collections.abc import Callable, Hashable
-from functools import partial
-from typing import Any
+from typing import Protocol
 
 from accel_lab.actor.reply import Pump
 from accel_lab.compute.arena.arena import Arena
@@ -36,8 +35,16 @@ from accel_lab.errors import AccelError
 
 HOLDERS = 3
 """Both devices, and what hears of the first one's failure."""
-AfterProcess = Callable[[Hashable, Callable[[], object]], object]
-"""Has something called when a context's process is gone."""
+
+
+class Closings(Protocol):
+    """Tells when a device has closed what it had open; any thread."""
+
+    def after(self, context: Hashable, call: Callable[[], object]) -> None:
+        """Have something called once a context's process is gone, which was lost."""
+
+    def until_closed(self, is_open: Callable[[], bool], call: Callable[[], object]) -> None:
+        """Have something called once a thing is closed, or the process that has it open is gone."""
 
 
 class Agreement:
@@ -53,16 +60,20 @@ class Agreement:
         self._words = block.view[:TAIL_BYTES].data.cast("I")
         self._tell = failed
         self._over = itertools.count(1)
-        self._lost: list[Hashable] = []
+        self._lost: Hashable | None = None
 
     def give_up(self, lost: Hashable | None = None) -> None:
-        """Be done with it; `lost` names a process that may still read or write."""
+        """Be done with it; `lost` names the first device's process, which may still write."""
         if lost is not None:
-            self._lost.append(lost)
+            self._lost = lost
         if next(self._over) == HOLDERS:
             self._words.release()
-            if len(self._lost) <= 1:  # of two only one can be waited for: it stays set aside
-                self.block.release(after=next(iter(self._lost), None))
+            self.block.release(after=self._lost)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the second device has the memory open; for whoever still holds the block."""
+        return self._words[OPEN] != 0
 
     def let_go(self, *, reaped: bool = False) -> None:
         """Have the first device keep the buffer no more, once the second has closed it."""
@@ -87,7 +98,7 @@ class DirectCopy:
 
     Parameters:
         target: the requests of the device that gets it.
-        after: has something called when a context's process of that device is gone.
+        closings: tell when that device has closed something, or its process is gone.
         failed: called with why the first device cannot do its part.
     """
 
@@ -98,13 +109,13 @@ class DirectCopy:
         arena: Arena,
         timeout_s: float,
         *,
-        after: AfterProcess,
+        closings: Closings,
         failed: Callable[[AccelError], object],
     ) -> None:
         self._ref = ref
         self._shape, self._dtype = ref.shape, ref.dtype
         self._target = target
-        self._after = after
+        self._closings = closings
         self._agreement = Agreement(arena.allocate(TAIL_BYTES, timeout_s=timeout_s), failed)
         self._departure: Departure | None = None
         self._is_asked = False
@@ -150,12 +161,17 @@ class DirectCopy:
 
     def _settle(self, lost: Hashable | None) -> None:
         """The second device is done with it: it has answered, or never will."""
-        if lost is None:
-            self._agreement.let_go()
-            self._agreement.give_up()
+        agreement = self._agreement
+        if lost is not None:
+            self._closings.after(lost, self._closed)
+            return
+        agreement.let_go()
+        if agreement.is_open:  # it closes that now, and says so in the block
+            self._closings.until_closed(lambda: agreement.is_open, self._closed)
         else:
-            self._after(lost, partial(self._gone, lost))
+            agreement.give_up()
 
-    def _gone(self, lost: Hashable) -> Any:
+    def _closed(self) -> None:
+        """What the second device had open is closed, or its process is gone."""
         self._agreement.let_go(reaped=True)
-        self._agreement.give_up(lost)
+        self._agreement.give_up()

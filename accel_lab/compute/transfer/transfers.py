@@ -242,9 +242,8 @@ class Transfers:
         way = self.ways.choose(source.name, target.name, is_kept=is_kept)
         copy: DirectCopy | DeviceCopy
         if way == "ipc" and self._ipc_memory is not None:
-            after = self._ipc_memory.after
-            failed = partial(self._refused, source.name)
-            copy = DirectCopy(ref, target, self._arena, timeout_s, after=after, failed=failed)
+            closings, failed = self._ipc_memory, partial(self._refused, source.name)
+            copy = DirectCopy(ref, target, self._arena, timeout_s, closings=closings, failed=failed)
         else:
             copy = DeviceCopy(ref, target, self._arena, timeout_s, kept_bytes)
         copied = copy.send(source)

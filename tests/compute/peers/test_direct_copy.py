@@ -137,15 +137,37 @@ def test_when_the_second_card_is_lost_the_first_works_on(lab: System, folder: Pa
     assert settle(lambda: lab.arena().blocks == 0)
 
 
-def test_when_the_first_card_is_lost_it_comes_later_or_says_why(lab: System, folder: Path) -> None:
+def test_when_the_first_card_is_lost_it_says_so_and_comes_anew(lab: System, folder: Path) -> None:
     first, second = lab.devices
     x = first.put(A)
     x.result(WAIT)
     first.run(time.sleep, 60)
     there, _ = copied(second, x + 1)  # it is not made yet
     os.kill(pid_of(lab, first), signal.SIGKILL)
-    np.testing.assert_array_equal(there.get(timeout_s=WAIT), A + 1)
+    with pytest.raises(AccelError, match=r"did not come: .*lost"):
+        there.result(WAIT)
+    again, way = copied(second, x + 1)
+    np.testing.assert_array_equal(again.get(timeout_s=WAIT), A + 1)
+    assert way == "ipc"
     assert settle(lambda: not is_open(folder))
+    assert settle(lambda: lab.arena().blocks == 0)
+
+
+def test_a_card_that_is_lost_before_it_has_closed_lets_the_buffer_go(
+    lab: System, folder: Path
+) -> None:
+    first, second = lab.devices
+    x = first.put(A)
+    (folder / "late").touch()
+    there, _ = copied(second, x)
+    there.result(WAIT)  # the answer waits for no closing
+    cleared = first.run(lambda a: a.fill(0), x, writes=(x,))
+    first.ping().result(WAIT)
+    assert is_open(folder)
+    assert not cleared.done
+    os.kill(pid_of(lab, second), signal.SIGKILL)
+    cleared.result(WAIT)
+    assert settle(lambda: lab.arena().blocks == 0)
 
 
 def test_a_copy_that_is_cancelled_lets_the_buffer_go(lab: System) -> None:

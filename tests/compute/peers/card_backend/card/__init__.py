@@ -1,7 +1,8 @@
 """The host backend, whose buffers other contexts can open: each is a file, as a card's memory.
 
 `ACCEL_LAB_TEST_CARDS` names their folder. While a process has one open there is a file with the
-process's number behind that name. Nothing is copied while there is a file `gate` there.
+process's number behind that name. Nothing is copied while there is a file `gate`
+there, and nothing closed while there is `late`.
 """
 
 import itertools
@@ -60,9 +61,7 @@ def open_backend(index: int) -> Any:
             return np.memmap(path, array.dtype, "w+", shape=shape)
 
         def export(self, array: Any) -> tuple[bytes, int] | None:
-            base = array
-            while isinstance(base.base, np.ndarray):
-                base = base.base
+            base = _base_of(array)
             if not isinstance(base, np.memmap) or not array.flags.c_contiguous:
                 return None
             name = Path(str(base.filename)).name.encode()
@@ -77,10 +76,26 @@ def open_backend(index: int) -> Any:
             mark = path.with_suffix(f".{os.getpid()}")
             mark.touch(exist_ok=False)
             memory = np.memmap(path, np.uint8, "r")
-            while (folder / "gate").exists():
-                time.sleep(0.001)
+            _wait_for_no(folder / "gate")
             part = memory[offset_bytes : offset_bytes + array.nbytes]
             array[...] = part.view(array.dtype).reshape(array.shape)
-            return mark.unlink
+
+            def close() -> None:
+                _wait_for_no(folder / "late")
+                mark.unlink()
+
+            return close
 
     return CardBackend(index)
+
+
+def _base_of(array: Any) -> Any:
+    """Return the array whose memory a view shows."""
+    while hasattr(array.base, "base"):
+        array = array.base
+    return array
+
+
+def _wait_for_no(path: Path) -> None:
+    while path.exists():
+        time.sleep(0.001)
