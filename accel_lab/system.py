@@ -36,10 +36,13 @@ from accel_lab.compute.lineage.record_thread import RecordThread
 from accel_lab.compute.lineage.recorder import Recorder
 from accel_lab.compute.machine.host_memory import host_memory_bytes
 from accel_lab.compute.machine.loaded_driver import UNPROTECTED, open_contexts
+from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import DEFAULT_TIMEOUT_S, OWN_TIMEOUT, Operation
 from accel_lab.compute.message.validation import require_bytes, require_timeout, require_word
 from accel_lab.compute.output import cell_origin
 from accel_lab.compute.output.output_queue import OutputQueue
+from accel_lab.compute.peers.auto_copy import AutoCopy, copy_to
+from accel_lab.compute.peers.topology import P2pTopology
 from accel_lab.compute.process import standard_streams
 from accel_lab.compute.process.spawner import Spawner
 from accel_lab.compute.requests.requests import closed
@@ -468,6 +471,39 @@ class System(Uncopied):
             ArenaFull: no room within 60 s.
         """
         return self._arena.empty(shape, dtype)
+
+    @cached_property
+    def topology(self) -> P2pTopology:
+        """Which devices reach each other, over what, and how fast: a heat map in a notebook."""
+        links = partial(self._module.peer_links, [*self._indices.values()])
+        return P2pTopology(self.devices, links, self._assembly.ways)
+
+    def copy(self, ref: AccelRef, *, to: Device | str | int, timeout_s: float = 60.0) -> AccelRef:
+        """Copy a buffer to another device, as its `put` does; return the copy at once.
+
+        The way is chosen by what the two have in common; `lab.topology.copies` tells. The copy is
+        as the buffer is after what was sent before. Blocks for room in the arena, and for a shape
+        that only a device knows; not for the copy.
+
+        Raises:
+            InvalidArgument: there is no such device, or it is no buffer.
+            AccelError: as `Device.put`.
+        """
+        return copy_to(ref, to if isinstance(to, Device) else self.device(to), timeout_s)
+
+    @property
+    def auto_copy(self) -> bool:
+        """Whether an operand that another device has is copied to where a message is sent.
+
+        Otherwise that is refused. It can be set, for what is sent later. Each such copy is told as
+        the event `CopyInserted` and recorded as any copy; what a message writes is never copied.
+        """
+        return self.devices[0].requests.outbox.bring is not None
+
+    @auto_copy.setter
+    def auto_copy(self, auto_copy: bool) -> None:
+        for device in self.devices:
+            device.requests.outbox.bring = AutoCopy(device, self.events) if auto_copy else None
 
     def inject(
         self, fault: Fault, device: Device | str | int = 0, *, timeout_s: float | None = None

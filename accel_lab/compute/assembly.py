@@ -17,6 +17,7 @@ from accel_lab.compute.supervision.context_supervisor import ContextSupervisor
 from accel_lab.compute.supervision.shared_services import SharedServices
 from accel_lab.compute.transfer.ipc_memory import IpcMemory
 from accel_lab.compute.transfer.transfers import Transfers
+from accel_lab.compute.transfer.ways import Ways
 from accel_lab.compute.world.group_sender import GroupSender
 from accel_lab.compute.world.member import Member
 
@@ -42,6 +43,7 @@ class Assembly:
     Attributes:
         lineages: the histories of those whose buffers are made again after a loss.
         groups: sends messages of which each gets a part.
+        ways: of copies from one device to another.
 
     Parameters:
         support: the backend's table of dtypes.
@@ -60,6 +62,7 @@ class Assembly:
     ) -> None:
         self.lineages: list[Lineage] = []
         self.groups = GroupSender(services.event_loop)
+        self.ways = Ways(is_card=is_card)
         self._services = services
         self._support = support
         self._contents = contents
@@ -98,7 +101,7 @@ class Assembly:
         if self._is_card:
             ipc_memory = IpcMemory(requests.unrecorded.post, services.event_loop)
             requests.connection.ipc_memory = ipc_memory
-        transfers = Transfers(requests, services.arena, self._copies, ipc_memory)
+        transfers = Transfers(requests, services.arena, self._copies, ipc_memory, self.ways)
         if recorder is not None:
             self._record(supervisor, transfers, recorder, options)
         device = Device(requests, transfers, supervisor, system)

@@ -33,7 +33,7 @@ from accel_lab.compute.requests.message_cache import MessageCache
 from accel_lab.compute.residency.resident import Released, Resident, look, release_frames
 from accel_lab.compute.suspension.suspension import Suspended
 from accel_lab.compute.transfer.first_values import first_values
-from accel_lab.compute.transfer.transfers import Array, Transfers
+from accel_lab.compute.transfer.transfers import KEPT_BYTES, Array, Copied, Transfers
 from accel_lab.compute.user_code.call import name_of, pack_call
 from accel_lab.display.sizes import memory
 from accel_lab.display.summary import as_html
@@ -204,9 +204,9 @@ class Device(Address):
     ) -> AccelRef:
         """Copy an array to the device; return its buffer at once.
 
-        A buffer of another device of the same system is copied there through the host, when that
-        device comes to it; the copy can be used at once. It blocks for its shape, where only the
-        device knows that; one of another system is fetched first, which blocks.
+        A buffer of another device of the same system is copied when that device comes to it, by the
+        way that `lab.topology` says; the copy can be used at once. It blocks for its shape, where
+        only the device knows that; one of another system is fetched first, which blocks.
 
         NumPy's and PyTorch's, and arrays on a card that this process's own CuPy, PyTorch, Numba
         or JAX has made (`__cuda_array_interface__`). The array is copied when this returns; one
@@ -231,6 +231,16 @@ class Device(Address):
             OutOfMemory: it has no room for what it would read on the card.
         """
         return self._transfers.put(array, timeout_s, non_blocking=non_blocking)
+
+    def copy_of(
+        self, ref: AccelRef, *, timeout_s: float = 60.0, kept_bytes: int = KEPT_BYTES
+    ) -> Copied:
+        """Copy a buffer of another device of the system, as `put` does; return how it goes, too.
+
+        Parameters:
+            kept_bytes: how large it may be for the record to keep its contents.
+        """
+        return self._transfers.copy_of(ref, timeout_s, kept_bytes=kept_bytes)
 
     def get(self, ref: AccelRef, *, timeout_s: float = 60.0) -> Reply[Array]:
         """Ask for a buffer's contents: a NumPy array that outlives the context and the system.

@@ -16,7 +16,7 @@ from accel_lab.compute.cells.mutable_parts import ATOMS, PARTS, Way, has_cells, 
 from accel_lab.compute.cells.plain_data import thawed
 from accel_lab.compute.cells.write_back import can_change, is_array, renew
 from accel_lab.compute.device import Device
-from accel_lab.compute.message.buffer import Ref
+from accel_lab.compute.message.buffer import AccelRef, Ref
 from accel_lab.compute.residency.typed import typed
 from accel_lab.compute.user_code.call import pack
 from accel_lab.compute.user_code.notebook_globals import NotebookGlobals
@@ -69,10 +69,7 @@ class Captures:
         if isinstance(value, ModuleType):
             self.modules.append(f"{name}={value.__name__}")
         elif isinstance(value, Ref) and value.device is not device:
-            where = value.device.name
-            if value.device.state == "stopped":
-                where += " of a system that is closed"
-            raise InvalidArgument(f"{name} is on {where}, and the cell runs on {device.name}")
+            raise _elsewhere(device, name, value)
         elif not space.knows(name, value):
             with self.home.entered():
                 nbytes, has_arrays = _require_small(
@@ -268,6 +265,17 @@ def captures_of(source: str, home: NotebookGlobals, device: Device, space: Space
         if name not in home.names or name in past
     ]
     return found
+
+
+def _elsewhere(device: Device, name: str, value: Ref[Any]) -> InvalidArgument:
+    """Say that a handle is of another device than the cell's, and what brings it there."""
+    where = f"{name} is on {value.device.name}"
+    if value.device.state == "stopped":
+        where += " of a system that is closed"
+    text = f"{where}, and the cell runs on {device.name}"
+    if isinstance(value, AccelRef) and value.device.state != "stopped":
+        text += f": {typed(device, f'{name} = <gpu>.put({name})')} copies it there"
+    return InvalidArgument(text)
 
 
 def may_come_back(value: Any) -> bool:

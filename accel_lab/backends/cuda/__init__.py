@@ -16,6 +16,7 @@ from accel_lab.display.install import pip_install
 
 if TYPE_CHECKING:
     from accel_lab.compute.execution.backend import Backend
+    from accel_lab.compute.peers.link import Link
 
 __all__ = [
     "SUPPORT",
@@ -23,6 +24,7 @@ __all__ = [
     "device_count",
     "device_name",
     "open_backend",
+    "peer_links",
     "preload",
     "versions",
 ]
@@ -63,6 +65,13 @@ def device_count() -> int:
 def device_name(index: int) -> str:
     """Return the name of a card, as `gpu0`: the first that `nvidia-smi` lists, of the visible."""
     return f"gpu{index}"
+
+
+def peer_links(indices: list[int]) -> "dict[tuple[str, str], Link]":
+    """Return how each card reaches each other one, as NVML tells; opens no device."""
+    from accel_lab.backends.cuda.links import links_of
+
+    return links_of({index: device_name(index) for index in indices})
 
 
 def versions() -> dict[str, str]:

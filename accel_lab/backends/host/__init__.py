@@ -12,6 +12,7 @@ from accel_lab.backends.host.support import SUPPORT
 
 if TYPE_CHECKING:
     from accel_lab.compute.execution.backend import Backend
+    from accel_lab.compute.peers.link import Link
 
 __all__ = [
     "SUPPORT",
@@ -19,6 +20,7 @@ __all__ = [
     "device_count",
     "device_name",
     "open_backend",
+    "peer_links",
     "preload",
     "versions",
 ]
@@ -37,6 +39,13 @@ def device_count() -> int:
 def device_name(index: int) -> str:
     """Return the name of a device."""
     return f"cpu{index}"
+
+
+def peer_links(indices: list[int]) -> "dict[tuple[str, str], Link]":
+    """Return how each device reaches each other one: memory that their processes share."""
+    from accel_lab.backends.host.links import links_of
+
+    return links_of([device_name(index) for index in indices])
 
 
 def versions() -> dict[str, str]:

@@ -15,7 +15,7 @@ from accel_lab.backends.libraries import makers
 from accel_lab.compute.arrays import jax_interop
 from accel_lab.compute.arrays.dtypes import NAMES, numpy_dtype
 from accel_lab.compute.arrays.torch_interop import as_array
-from accel_lab.compute.execution.backend import IpcCopies, MakeRoom, Peak, Poison
+from accel_lab.compute.execution.backend import IpcCopies, MakeRoom, Peak, PeerMemory, Poison
 from accel_lab.compute.execution.stream import NativeStream
 from accel_lab.compute.execution.tracer import Margins
 from accel_lab.compute.machine import host_heap
@@ -78,6 +78,7 @@ class HostBackend:
         self.total_bytes = _memory_bytes() // SHARE
         self.arrays: ModuleType = np
         self.ipc: IpcCopies | None = None
+        self.peers: PeerMemory | None = None
         self.libraries = makers("host", self)
 
     def native_stream(self) -> NativeStream:

@@ -56,12 +56,13 @@ class HostKernel:
         self._built = built._replace(library=b"")
         self.name = built.program.name
         self.nbytes = len(built.library)
-        self.limits = Limits(self.name, SHARED_LIMIT)
         self._library = _loaded(built)
         table = ctypes.addressof(ctypes.c_char.in_dll(self._library, TABLE))
         count = ctypes.c_uint32.from_address(table + 4).value
         parameters = parameters_of(ctypes.string_at(table, table_bytes(count)))
         self.arguments = Arguments(built.program.name, parameters, _address)
+        read_only = tuple([one.read_only for one in parameters])
+        self.limits = Limits(self.name, SHARED_LIMIT, read_only=read_only)
         self._launch = getattr(self._library, compiler.LAUNCH)
         self._launch.argtypes = [ctypes.c_void_p] + [ctypes.c_uint] * 6
         self._launch.restype = ctypes.c_char_p

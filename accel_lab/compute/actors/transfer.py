@@ -2,13 +2,14 @@
 
 import pickle
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from accel_lab.compute.actors import things
+from accel_lab.compute.actors import offered_memory, things
 from accel_lab.compute.execution.launch import Launch, LibraryActor, handles
 from accel_lab.compute.message.builtin import (
     FAILED,
@@ -17,6 +18,8 @@ from accel_lab.compute.message.builtin import (
     Allocate,
     CopyIn,
     Download,
+    Fetch,
+    Offer,
     Put,
     Receive,
     RestoreThing,
@@ -38,6 +41,7 @@ class UploadActor(LibraryActor):
     """Writes buffers from the host, on a stream of its own."""
 
     library = "upload"
+    _closing: ThreadPoolExecutor | None = None
 
     def statistics(self) -> Mapping[str, int]:
         """Return how many buffers gave way, came back, and what waits on the host; any thread."""
@@ -92,6 +96,14 @@ class UploadActor(LibraryActor):
             self.context.backend.upload(launch.empty(), 0, source[: m.nbytes])
 
         launch.poll(partial(_has_come, source[tail:]), copy)
+
+    @handles(Fetch)
+    def fetch(self, m: Fetch, launch: Launch) -> None:
+        """Wait beside the dispatcher for what another card has, and copy that from there."""
+        tail = self.context.arena.view(m.segment, m.start, TAIL_BYTES)
+        if self._closing is None:
+            self._closing = ThreadPoolExecutor(1, thread_name_prefix="closing")
+        offered_memory.fetch(launch, tail, self._closing.submit)
 
     @handles(CopyIn)
     def copy_in(self, m: CopyIn, launch: Launch) -> None:
@@ -158,6 +170,12 @@ class DownloadActor(LibraryActor):
         if m.with_axes:
             seq, axes = launch.seq, _axes_of(x)
             launch.finish = lambda: answer_parts(seq, pickle.dumps(axes))
+
+    @handles(Offer)
+    def offer(self, m: Offer, launch: Launch) -> None:
+        """Say where it lies, once it is made."""
+        tail = self.context.arena.view(m.segment, m.start, TAIL_BYTES)
+        offered_memory.offer(launch, launch.read(m.x), tail)
 
     @handles(SaveThing)
     def save_thing(self, m: SaveThing, launch: Launch) -> None:

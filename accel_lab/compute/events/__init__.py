@@ -11,6 +11,7 @@ from accel_lab.compute.events.lifecycle import CircuitOpened as CircuitOpened
 from accel_lab.compute.events.lifecycle import ContextExited as ContextExited
 from accel_lab.compute.events.lifecycle import ContextLost as ContextLost
 from accel_lab.compute.events.lifecycle import ContextStarted as ContextStarted
+from accel_lab.compute.events.lifecycle import CopyInserted as CopyInserted
 from accel_lab.compute.events.lifecycle import DeviceResumed as DeviceResumed
 from accel_lab.compute.events.lifecycle import DeviceSuspended as DeviceSuspended
 from accel_lab.compute.events.lifecycle import GenerationChanged as GenerationChanged

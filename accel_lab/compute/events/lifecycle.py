@@ -122,6 +122,20 @@ class CircuitClosed(Event, frozen=True):
     device: str
 
 
+class CopyInserted(Event, frozen=True):
+    """`lab.auto_copy` had an operand that `source` has copied to `device` for a `message`.
+
+    `way` is how it went, as `lab.topology` names it.
+    """
+
+    device: str
+    source: str
+    way: str
+    nbytes: int
+    message: str
+    cell: int | None
+
+
 class RequestFailed(Event, frozen=True):
     """A request failed and nobody was waiting for it."""
 

@@ -166,6 +166,26 @@ class IpcCopies(Protocol):
         """
 
 
+class PeerMemory(Protocol):
+    """The way between the memory of two devices, each with a context of its own."""
+
+    def export(self, array: Any) -> tuple[bytes, int] | None:
+        """Return the handle of an array's allocation and the array's place there, in bytes.
+
+        None where no other process can open it, and for an array that is not contiguous.
+        """
+
+    def copy_peer(self, array: Any, handle: bytes, offset_bytes: int) -> Callable[[], None]:
+        """Fill a contiguous array from what another context has exported, maybe of another device.
+
+        In order on the active stream. What this returns closes that memory, in any thread, when the
+        copy is done, and may block.
+
+        Raises:
+            InvalidArgument: it cannot be opened here.
+        """
+
+
 class UserCode(Protocol):
     """What code of the user's has of a device, and what of its own it gives back.
 
@@ -198,11 +218,13 @@ class Backend(Memory, Streams, Copies, UserCode, Protocol):
         model: what it is called.
         libraries: what makes the libraries that it has, by name.
         ipc: the way from other processes' memory; None where there is none.
+        peers: the way to and from other devices' memory; None where there is none.
     """
 
     model: str
     libraries: dict[str, Callable[[], Any]]
     ipc: IpcCopies | None
+    peers: PeerMemory | None
 
     def explain(self, error: BaseException, library: str) -> AccelError | Poison:
         """Translate what a library raised; the one place where foreign codes are mapped."""

@@ -138,6 +138,49 @@ class Receive(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=1
         return Spec(self.shape, self.dtype)
 
 
+OFFERED = 3
+"""What a first word says where memory can be opened, whose handle and offset stand behind it."""
+LET_GO, OPEN = TAIL_BYTES // WORD - 2, TAIL_BYTES // WORD - 1
+"""The last words: whether a buffer that was offered need not be kept, and whether it is open."""
+TEXT_BYTES = TAIL_BYTES - 3 * WORD
+OFFSET_BYTES = 8
+
+
+class Offer(Operation[None], frozen=True, array_like=True, eq=False, tag=29):
+    """Say in the arena where `x` lies once it is made, and keep it as it is until that is copied.
+
+    At `start` are TAIL_BYTES, which `Fetch` has too. It is not run again after a loss: a recovery
+    that waited for the other device could wait for one that waits for this.
+    """
+
+    library: ClassVar[str] = "download"
+    timeout_s: ClassVar[float | None] = None
+    opaque: ClassVar[str] = "the copy that it was for is over"
+    x: AccelRef
+    segment: int
+    start: int
+
+    def only_reads(self) -> tuple[AccelRef, ...]:
+        """Return nothing: each device offers its own."""
+        return ()
+
+
+class Fetch(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=30):
+    """Make a buffer of what another card's context is still to `Offer`, card to card."""
+
+    library: ClassVar[str] = "upload"
+    timeout_s: ClassVar[float | None] = None
+    opaque: ClassVar[str] = Receive.opaque
+    shape: tuple[int, ...]
+    dtype: str
+    segment: int
+    start: int
+
+    def infer(self) -> Spec:
+        """Return the shape and dtype that were given."""
+        return Spec(self.shape, self.dtype)
+
+
 class Unmap(Operation[None], frozen=True, array_like=True, eq=False, tag=18):
     """Close what `CopyIn` has opened by this handle; answered when it is, also if it was not open.
 
@@ -185,6 +228,10 @@ class Download(Operation[Any], frozen=True, array_like=True, eq=False, tag=5):
     segment: int
     start: int
     with_axes: bool = False
+
+    def only_reads(self) -> tuple[AccelRef, ...]:
+        """Return nothing: each device fetches its own, and what is kept is kept by its number."""
+        return ()
 
 
 class TakeBack(Operation[None], frozen=True, array_like=True, eq=False, tag=12):
@@ -252,6 +299,14 @@ class Run(Operation[Any], frozen=True, array_like=True, eq=False, tag=6):
     def changes(self) -> tuple[Any, ...]:
         """Return those that it is said to write; of the others nobody knows."""
         return tuple(self.refs[i] for i in self.writes or ())
+
+    def only_reads(self) -> tuple[AccelRef, ...]:
+        """Return none where nobody has said what it writes: that is all of them then."""
+        if not self.pure and self.writes is None:
+            return ()
+        written = self.changes()
+        arrays = [ref for ref in self.refs if isinstance(ref, AccelRef)]
+        return tuple([ref for ref in arrays if not any(ref is one for one in written)])
 
 
 class Ping(Operation[None], frozen=True, array_like=True, eq=False, tag=8):

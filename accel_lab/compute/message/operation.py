@@ -120,6 +120,12 @@ class Operation(Message[R], frozen=True, array_like=True, eq=False):
         """Return the operands that this writes: what reads them has to come before or after it."""
         return self.changes()
 
+    def only_reads(self) -> tuple[AccelRef, ...]:
+        """Return the buffers for which a copy would do as well: those that this never writes."""
+        written = (*self.changes(), *self.overwrites())
+        arrays = arrays_of(type(self))(self)
+        return tuple([ref for ref in arrays if not any(ref is one for one in written)])
+
     def __repr__(self) -> str:
         fields = ", ".join(f"{name}={value}" for name, value in self._told())
         return f"{type(self).__name__}({fields})"

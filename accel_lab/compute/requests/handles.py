@@ -25,9 +25,9 @@ from accel_lab.compute.output import cell_origin
 from accel_lab.compute.requests.connection import Connection
 from accel_lab.compute.requests.message_plan import MessagePlan, require_options
 from accel_lab.compute.requests.send_queue import SendQueue
-from accel_lab.compute.residency.typed import called
+from accel_lab.compute.residency.foreign_operand import foreign_operand
 from accel_lab.display.buffer_number import short
-from accel_lab.errors import InvalidArgument, StaleRef
+from accel_lab.errors import StaleRef
 
 Make = Callable[[Pump, int], Reply[Any]]
 """Builds another kind of handle, for a result of this id."""
@@ -210,7 +210,7 @@ class DeviceHandles:
             operands = plan.operands(message)
             for ref in operands:
                 if ref.device is not device:
-                    raise self._foreign(ref, message)
+                    raise foreign_operand(ref, message, device, connection.name)
                 if ref.generation != generation or ref._state == FAILED:  # noqa: SLF001 - hot
                     sound = False
                 if not ref.known:
@@ -317,20 +317,6 @@ class DeviceHandles:
         else:
             return  # a context has said what is known
         error.args = (f"buffer {short(error.buffer)} {text}; compute or put() it again",)
-
-    def _foreign(self, ref: Any, message: Operation[Any]) -> InvalidArgument:
-        if not isinstance(ref, Ref):
-            return no_operand(message)
-        name = self._connection.name
-        where = f"{ref!r} is not on {name}"
-        if ref.device.state == "stopped":
-            return InvalidArgument(
-                f"{where}, but of a system that is closed: put or compute it again"
-            )
-        if ref.device.name == name:
-            theirs, ours = called(ref.device, name), called(self.device(), name)
-            where = f"{ref!r} is of another system, on {theirs}, and not on this {ours}"
-        return InvalidArgument(f"{where}: bring it there with get() and put()")
 
 
 def _no_device() -> None:

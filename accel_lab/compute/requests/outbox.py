@@ -47,6 +47,7 @@ class Outbox:
 
     Attributes:
         digests: called with each recorded request and its number, once that is sent.
+        bring: returns a message with operands of other devices replaced by copies, if any.
         lock, room: the device's; `room` tells of a change in what waits.
         senders: which cells have sent which requests.
 
@@ -78,6 +79,7 @@ class Outbox:
         later: Callable[[Callable[[], object]], None],
     ) -> None:
         self.digests: Callable[[int, Reply[Any]], None] | None = None
+        self.bring: Callable[[Operation[Any]], Operation[Any]] | None = None
         self._connection = connection
         self.lock = lock
         self.room = room
@@ -110,7 +112,7 @@ class Outbox:
     def timeout_s(self, timeout_s: float | None) -> None:
         self._plans = MessagePlans(require_timeout(timeout_s))
 
-    def send(  # noqa: C901 - the hot path
+    def send(  # noqa: C901, PLR0912 - the hot path
         self,
         message: Operation[Any],
         timeout_s: float | None,
@@ -135,6 +137,9 @@ class Outbox:
         that of a message that was to be sent before.
         """
         plan = self._plans[type(message)]
+        bring = self.bring
+        if bring is not None and message is not (brought := bring(message)):
+            message, made_of, repeats = brought, (), None  # the next gets copies of its own
         limit_s = plan.timeout_s if timeout_s is OWN_TIMEOUT else require_timeout(timeout_s)
         connection, lost, before = self._connection, Handles.lost, None
         generation = connection.generation

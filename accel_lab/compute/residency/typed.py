@@ -29,8 +29,8 @@ def typed(device: Opened | None, code: str) -> str:
     if device is None:
         return code.replace(f"<{what}>", what)
     system: Any = device._system  # noqa: SLF001 - who has opened it
-    found = _name_of(device if what == "gpu" else system)
-    if not found and what == "gpu" and (lab := _name_of(system)):
+    found = name_of(device if what == "gpu" else system)
+    if not found and what == "gpu" and (lab := name_of(system)):
         found = f"{lab}.devices[{_place(device)}]"
     if not found and getattr(sys.modules.get("accel_lab.default"), "_system", None) is system:
         begin, found = _SYSTEM
@@ -69,8 +69,8 @@ def _place(device: Opened) -> int:
     return next((place for place, one in enumerate(devices) if one is device), 0)
 
 
-def _name_of(value: object) -> str:
-    """Return the user's newest name of an object; empty without one."""
+def name_of(value: object) -> str:
+    """Return the user's newest name of an object; empty without one. Any thread."""
     with suppress(RuntimeError):  # the namespace changes at this moment
         for name, known in reversed(names().items()):
             if known is value and not name.startswith("_"):

@@ -6,7 +6,7 @@ are there, and the second device, which has begun to wait for that, reads them.
 
 import itertools
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import Any, Protocol
 
 from accel_lab.actor.reply import Pump, Reply
 from accel_lab.compute.arena.arena import Arena
@@ -66,12 +66,22 @@ class Passage:
         self._words[0] = FAILED
 
 
+class Told(Protocol):
+    """Hears what becomes of a buffer that a device gives away."""
+
+    def arrived(self) -> None:
+        """The device has done its part."""
+
+    def failed(self, error: AccelError) -> None:
+        """It never will, and why."""
+
+
 class Departure(Reply[None]):
     """The answer of the first device; nobody waits for it but the second."""
 
     __slots__ = ("_over", "_passage")
 
-    def __init__(self, pump: Pump, passage: Passage, over: Callable[[], object]) -> None:
+    def __init__(self, pump: Pump, passage: Told, over: Callable[[], object]) -> None:
         super().__init__(pump, cell_origin.current())
         self._passage, self._over = passage, over
 

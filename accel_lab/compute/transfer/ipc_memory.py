@@ -21,6 +21,8 @@ from accel_lab.compute.requests.answers import Settle
 LIMIT = 8
 """How many allocations a context has open for later puts; the one that was put longest ago goes."""
 RETRY_S = 0.05
+LOOK_S = 0.002
+"""How often to look whether a context has closed what it has told of by itself."""
 
 
 class _Owner(NamedTuple):
@@ -111,6 +113,8 @@ class IpcMemory:
         self._dead: deque[tuple[bytes, int, weakref.ref[object]]] = deque()
         self._pinned: dict[Hashable, list[_Opening]] = {}
         self._reaped: set[Hashable] = set()
+        self._watched: list[tuple[Callable[[], bool], Callable[[], object]]] = []
+        self._waiting: dict[Hashable, list[Callable[[], object]]] = {}
         self._is_retrying = False
 
     def __len__(self) -> int:
@@ -239,15 +243,53 @@ class IpcMemory:
             self._closing.clear()
             for one in self._opened.values():
                 one.is_open = False
+        calls, self._watched = [call for _, call in self._watched], []
         if context in self._reaped:
             self._reaped.discard(context)
+            for call in calls:
+                call()
         else:
             self._pinned[context] = pinned
+            self._waiting[context] = calls
 
     def reaped(self, context: Hashable) -> None:
         """A context's process is gone; system thread."""
         if self._pinned.pop(context, None) is None:
             self._reaped.add(context)  # its loss is still to be noticed
+        for call in self._waiting.pop(context, ()):
+            call()
+
+    def after(self, context: Hashable, call: Callable[[], object]) -> None:
+        """Have something called once a context's process is gone, which was lost; any thread."""
+        self._soon(self._after, context, call)
+
+    def _after(self, context: Hashable, call: Callable[[], object]) -> None:
+        if context in self._pinned:
+            self._waiting.setdefault(context, []).append(call)
+        else:
+            call()
+
+    def until_closed(self, is_open: Callable[[], bool], call: Callable[[], object]) -> None:
+        """Have something called once a thing is closed, or the context that has it open is gone.
+
+        Any thread; the thing is one of the context that takes messages now.
+        """
+        self._soon(self._watch, is_open, call)
+
+    def _watch(self, is_open: Callable[[], bool], call: Callable[[], object]) -> None:
+        self._watched.append((is_open, call))
+        if len(self._watched) == 1:
+            self._look()
+
+    def _look(self) -> None:
+        watched, self._watched = self._watched, []
+        for is_open, call in watched:
+            if is_open():
+                self._watched.append((is_open, call))
+            else:
+                call()
+        if self._watched:
+            self._event_loop.call_later(LOOK_S, self._look)
 
     def orphan(self) -> None:
         """Do nothing from now on: this process is a fork, and memory and contexts the parent's."""
@@ -258,6 +300,6 @@ class IpcMemory:
         """Let go of all memory: no context is left, and none comes."""
         with self._lock:
             everything = [*self._opened.values(), *self._closing, *self._pinned.values()]
-            self._opened, self._pinned = {}, {}
+            self._opened, self._pinned, self._waiting, self._watched = {}, {}, {}, []
             self._closing.clear()
         del everything

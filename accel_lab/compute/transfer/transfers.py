@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -39,7 +39,9 @@ from accel_lab.compute.output import cell_origin
 from accel_lab.compute.requests.answers import Settle
 from accel_lab.compute.requests.requests import Requests
 from accel_lab.compute.transfer.device_copy import DeviceCopy
+from accel_lab.compute.transfer.direct_copy import DirectCopy
 from accel_lab.compute.transfer.ipc_memory import IpcMemory
+from accel_lab.compute.transfer.ways import Way, Ways
 from accel_lab.compute.wire.codec import FRAME_LIMIT
 from accel_lab.display.progress import Bar
 from accel_lab.display.sizes import compared, size
@@ -60,6 +62,13 @@ KEPT_IN_PLACE_BYTES = 4 << 20
 COPY_OUT_BYTES = 4 << 10
 SHARED_BYTES = 1 << 20
 """From how many bytes on an array on a card is read there: below it the host is no slower."""
+
+
+class Copied(NamedTuple):
+    """A copy of another device's buffer, and how it goes."""
+
+    ref: AccelRef
+    way: Way
 
 
 class ArrayReply(Reply[Array]):
@@ -177,6 +186,7 @@ class Transfers:
     Parameters:
         ipc_memory: what the device's context has open of another process's memory on the same card;
             None where the device is no card.
+        ways: of the copies from other devices; those of the host when not given.
     """
 
     def __init__(
@@ -185,11 +195,13 @@ class Transfers:
         arena: Arena,
         copies: CopyPool,
         ipc_memory: IpcMemory | None = None,
+        ways: Ways | None = None,
     ) -> None:
         self._requests = requests
         self._arena = arena
         self._copies = copies
         self._ipc_memory = ipc_memory
+        self.ways = Ways(is_card=False) if ways is None else ways
         self._flags = Flags(arena)
 
     def put(
@@ -203,8 +215,7 @@ class Transfers:
             non_blocking: whether one on a card may still be copied from when this returns.
         """
         if isinstance(array, AccelRef) and array.device.is_beside(self._requests.device):
-            copy = DeviceCopy(array, self._requests, self._arena, timeout_s, KEPT_BYTES)
-            return copy.send(array.device.requests)
+            return self.copy_of(array, timeout_s).ref
         theirs = device_array(array)
         if theirs is not None:
             source, stream = theirs
@@ -216,6 +227,33 @@ class Transfers:
         plain = host_array(array)
         dtype = dtypes.canonical(plain.dtype)
         return self._attempt(lambda: self._put(plain, dtype, timeout_s))
+
+    def copy_of(self, ref: AccelRef, timeout_s: float, *, kept_bytes: int = KEPT_BYTES) -> "Copied":
+        """Have a buffer of another device of the system copied here, and return its handle.
+
+        It blocks for a shape that only the device knows, and for room in the arena; not for the
+        copy.
+
+        Parameters:
+            kept_bytes: how large it may be for the record to keep its contents.
+        """
+        source, target = ref.device.requests, self._requests
+        is_kept = target.recorder is not None and ref.nbytes <= kept_bytes
+        way = self.ways.choose(source.name, target.name, is_kept=is_kept)
+        copy: DirectCopy | DeviceCopy
+        if way == "ipc" and self._ipc_memory is not None:
+            closings, failed = self._ipc_memory, partial(self._refused, source.name)
+            copy = DirectCopy(ref, target, self._arena, timeout_s, closings=closings, failed=failed)
+        else:
+            copy = DeviceCopy(ref, target, self._arena, timeout_s, kept_bytes)
+        copied = copy.send(source)
+        self.ways.took(source.name, target.name, way, copied.nbytes)
+        return Copied(copied, way)
+
+    def _refused(self, source: str, error: AccelError) -> None:
+        """Have the next copies staged where another device cannot offer its memory."""
+        if isinstance(error, InvalidArgument):
+            self.ways.refuse(source, self._requests.name)
 
     def _attempt(self, put: Callable[[], AccelRef]) -> AccelRef:
         """Put again what was lost with its context on the way."""

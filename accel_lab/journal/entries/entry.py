@@ -16,7 +16,7 @@ from accel_lab.compute.actors.fault import Inject
 from accel_lab.compute.groups.place import Place
 from accel_lab.compute.lineage import markers
 from accel_lab.compute.lineage.markers import marker_of
-from accel_lab.compute.message.builtin import Free, Receive, Run, Upload
+from accel_lab.compute.message.builtin import Fetch, Free, Receive, Run, Upload
 from accel_lab.compute.message.operation import (
     Operation,
     Spec,
@@ -31,7 +31,11 @@ from accel_lab.journal.entries.aftermath import Aftermath
 from accel_lab.libraries.jit.messages import Compile, LaunchKernel
 
 SCHEMA = 1
-_NEVER_AGAIN = {Inject.__name__: "it is a fault on purpose", Receive.__name__: Receive.opaque}
+_NEVER_AGAIN = {
+    Inject.__name__: "it is a fault on purpose",
+    Receive.__name__: Receive.opaque,
+    Fetch.__name__: Fetch.opaque,
+}
 _OF_SEVERAL = "it is a part of a message to several devices"
 TAKEN_BACK = frozenset((Cancelled.__name__, Interrupted.__name__))
 """The kinds of failure that somebody asked for."""

@@ -15,7 +15,7 @@ import msgspec
 from accel_lab.compute.actors.digest import Digest
 from accel_lab.compute.device import Device
 from accel_lab.compute.message.buffer import AccelRef, Ref
-from accel_lab.compute.message.builtin import Download, Ping
+from accel_lab.compute.message.builtin import Download, Offer, Ping
 from accel_lab.compute.message.operation import Operation
 from accel_lab.compute.residency.notebook_names import held_in, names
 from accel_lab.errors import ContextLost, JournalError
@@ -27,7 +27,7 @@ from accel_lab.journal.replay.repeat import NotSent, Recorded, Repeater, outcome
 from accel_lab.journal.replay.replay import Lab
 
 LIMIT_S = 60.0
-LEFT_OUT = frozenset(kind.__name__ for kind in (Download, Digest, Ping))
+LEFT_OUT = frozenset(kind.__name__ for kind in (Download, Offer, Digest, Ping))
 
 Spare = Callable[[Device], AbstractContextManager[Lab]]
 

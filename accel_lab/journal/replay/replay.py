@@ -16,7 +16,7 @@ from accel_lab.compute.device import Device
 from accel_lab.compute.lineage.history import CHANGED_NOTHING
 from accel_lab.compute.lineage.recorded_message import step_of
 from accel_lab.compute.message.buffer import AccelRef
-from accel_lab.compute.message.builtin import Download, Ping
+from accel_lab.compute.message.builtin import Download, Offer, Ping
 from accel_lab.display.progress import REFRESH_S, Bar
 from accel_lab.errors import AccelError, InvalidArgument
 from accel_lab.journal.entries.entry import Entry
@@ -30,7 +30,7 @@ from accel_lab.libraries.jit.messages import InspectKernel
 from accel_lab.uncopied import Uncopied
 
 CHANGE_NOTHING = frozenset(
-    kind.__name__ for kind in (Download, Digest, Ping, Inject, InspectKernel)
+    kind.__name__ for kind in (Download, Offer, Digest, Ping, Inject, InspectKernel)
 )
 COMPARISONS_IN_FLIGHT = 256
 

@@ -18,6 +18,7 @@ class Limits(NamedTuple):
         own_shared_bytes: what of it the kernel takes for itself.
         threads: how many a block may have.
         registers: how many each of them takes; 0 where nothing tells.
+        read_only: of each parameter, whether it is a `const T*`.
     """
 
     name: str
@@ -25,6 +26,7 @@ class Limits(NamedTuple):
     own_shared_bytes: int = 0
     threads: int = MOST_THREADS
     registers: int = 0
+    read_only: tuple[bool, ...] = ()
 
     def check(self, block: tuple[int, int, int], shared_bytes: int) -> None:
         """Refuse a launch that the device would refuse.

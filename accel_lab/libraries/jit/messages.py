@@ -170,6 +170,17 @@ class LaunchKernel(Operation[None], frozen=True, array_like=True, eq=False, tag=
             ref for ref, one in places if ref is not None and (one is None or not one.read_only)
         )
 
+    def only_reads(self) -> tuple[AccelRef, ...]:
+        """Return the buffers for `const T*`; waits until the kernel is compiled, which tells.
+
+        Raises:
+            CompileError: it does not compile.
+        """
+        limits = self.kernel.result().said
+        read_only = limits.read_only if isinstance(limits, Limits) else ()
+        places = [one for one, value in zip_longest(read_only, self.values) if value is None]
+        return tuple([ref for ref, one in zip(self.refs, places, strict=False) if one])
+
     @property
     def dtype_key(self) -> str:
         """Nothing: a kernel takes buffers of any dtype."""

@@ -18,7 +18,7 @@ from cupy.cuda import runtime
 from accel_lab.backends.cuda.device import faults
 from accel_lab.backends.cuda.device.clock import CudaClock
 from accel_lab.backends.cuda.device.injection import Injection
-from accel_lab.backends.cuda.device.interop import adopt, expose, overlap, storage_of
+from accel_lab.backends.cuda.device.interop import adopt, export, expose, overlap, storage_of
 from accel_lab.backends.cuda.device.other_processes import neighbours
 from accel_lab.backends.cuda.device.pinned import PinnedPool, PinnedSegments
 from accel_lab.backends.cuda.device.pool import Pool, let_segments_grow
@@ -26,7 +26,7 @@ from accel_lab.backends.cuda.device.stream import CudaEvent, CudaStream
 from accel_lab.backends.cuda.device.stream_write import write_word
 from accel_lab.backends.libraries import makers
 from accel_lab.compute.arrays.dtypes import NAMES
-from accel_lab.compute.execution.backend import IpcCopies, MakeRoom, Peak, Poison
+from accel_lab.compute.execution.backend import IpcCopies, MakeRoom, Peak, PeerMemory, Poison
 from accel_lab.errors import AccelError, InvalidArgument
 
 _STORAGE = {name: storage_of(name) for name in NAMES}
@@ -39,7 +39,7 @@ class CudaDevice:
         model: the card's name.
         total_bytes: its memory.
         arrays: CuPy.
-        ipc: itself, which reads other processes' memory on the card.
+        ipc, peers: itself, which reads other processes' memory on the card and on its peers.
         libraries: what makes the libraries of this backend.
         active: the stream on which this thread enqueues.
     """
@@ -59,6 +59,7 @@ class CudaDevice:
         self.model: str = runtime.getDeviceProperties(index)["name"].decode()
         self.arrays: ModuleType = cupy
         self.ipc: IpcCopies | None = self
+        self.peers: PeerMemory | None = self
         self.libraries = makers("cuda", self)
         self.active = self.native_stream()
         self.active.activate()
@@ -205,6 +206,35 @@ class CudaDevice:
             self._opened[handle] = base
         source, kind = base + offset_bytes, runtime.memcpyDeviceToDevice
         runtime.memcpyAsync(array.data.ptr, source, array.nbytes, kind, self.active.ptr)
+
+    def export(self, array: Any) -> tuple[bytes, int] | None:
+        """Return the handle of an array's allocation (`cuIpcGetMemHandle`) and its place there.
+
+        None for what has gaps, and for memory of PyTorch's segments that grow, which has no handle.
+        """
+        return export(array) if array.flags.c_contiguous else None
+
+    def copy_peer(self, array: Any, handle: bytes, offset_bytes: int) -> Callable[[], None]:
+        """Copy what another context has exported, in order on the active stream.
+
+        To open it (`cudaIpcOpenMemHandle`) lets this card read the other one, if the two are peers.
+
+        Raises:
+            InvalidArgument: the handle cannot be opened on this card.
+        """
+        try:
+            base = runtime.ipcOpenMemHandle(handle)
+        except runtime.CUDARuntimeError as error:
+            text = f"the other card's memory cannot be read: {error}; lab.topology.direct = False"
+            raise InvalidArgument(text) from error
+        source, kind = base + offset_bytes, runtime.memcpyDefault
+        runtime.memcpyAsync(array.data.ptr, source, array.nbytes, kind, self.active.ptr)
+
+        def close() -> None:
+            runtime.setDevice(self.index)
+            runtime.ipcCloseMemHandle(base)
+
+        return close
 
     def write_word(self, word: Any, value: int) -> None:
         """Have the card write four bytes of the arena, in order on the active stream.

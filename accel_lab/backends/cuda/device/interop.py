@@ -1,5 +1,6 @@
 """Arrays between accel_lab and the user's own CuPy or torch code."""
 
+import ctypes
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -10,8 +11,10 @@ import numpy as np
 from accel_lab.backends.cuda.device.narrow_floats import FORMATS
 from accel_lab.compute.arrays.dtypes import canonical, numpy_dtype
 from accel_lab.compute.arrays.jax_interop import platform_of
+from accel_lab.compute.machine.loaded_driver import loaded_driver
 from accel_lab.errors import InvalidArgument
 
+_HANDLE_BYTES = 64
 _OVERLAP_WORK: Any = 10_000  # steps of NumPy's solver; what is harder counts as an overlap
 
 Adopted = tuple[Any, tuple[int, ...], str, int]
@@ -80,6 +83,21 @@ def _is_broadcast(array: Any) -> bool:
     """Whether several elements are one and the same in memory."""
     extents = zip(array.strides, array.shape, strict=True)
     return bool(array.size) and any(step == 0 and n > 1 for step, n in extents)
+
+
+def export(array: Any) -> tuple[bytes, int] | None:
+    """Return the handle of an array's allocation and the array's place in it; None if it has none.
+
+    On the thread that has the card's context.
+    """
+    driver = loaded_driver()
+    base, handle = ctypes.c_uint64(), (ctypes.c_ubyte * _HANDLE_BYTES)()
+    pointer = ctypes.c_uint64(array.data.ptr)
+    if driver is None or driver.cuMemGetAddressRange_v2(ctypes.byref(base), None, pointer):
+        return None
+    if driver.cuIpcGetMemHandle(handle, pointer):
+        return None
+    return bytes(handle), array.data.ptr - base.value
 
 
 def overlap(left: Any, right: Any) -> bool:

@@ -59,14 +59,15 @@ class CudaKernel:
         self._numbers = {
             name: driver.funcGetAttribute(code, self._function) for name, code in _NUMBERS.items()
         }
+        parameters = parameters_of(data_of(compiled.cubin, TABLE))
         self.limits = Limits(
             self.name,
             shared_limit,
             self._numbers["shared bytes"],
             self._numbers["max threads"],
             self._numbers["registers"],
+            tuple([one.read_only for one in parameters]),
         )
-        parameters = parameters_of(data_of(compiled.cubin, TABLE))
         self.arguments = Arguments(built.program.name, parameters, _address)
         self._checked: tuple[Triple, Triple, int] | None = None
         self._dynamic_bytes = 0
