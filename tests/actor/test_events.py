@@ -101,8 +101,12 @@ def test_what_is_frequent_forgets_itself_alone() -> None:
     for number in range(100):
         stream.publish(Beat(number=number))
     stream.publish(Tick(number=2))
-    told = [(type(event), event.number) for event in stream.history(Tick, Beat)]
-    assert told == [(Tick, 1), (Beat, 98), (Beat, 99), (Tick, 2)]
+    assert [repr(event).partition(", at")[0] for event in stream.history()] == [
+        "Tick(number=1",
+        "Beat(number=98",
+        "Beat(number=99",
+        "Tick(number=2",
+    ]
     assert (stream.published, stream.dropped) == (102, 98)
 
 
