@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 import msgspec
 import numpy.typing as npt
 
-from accel_lab.actor.events import Subscription
+from accel_lab.actor.events import EventStream, Subscription
 from accel_lab.actor.reply import Reply
 from accel_lab.actor.unawaited import name_of as plain_name
 from accel_lab.actor.unawaited import require_plain
@@ -82,6 +82,11 @@ class Device(Address):
     def is_beside(self, other: "Device") -> bool:
         """Whether another device is of the same system, whose host memory both can reach."""
         return self._system is other._system  # noqa: SLF001 - its own class's
+
+    @property
+    def events(self) -> EventStream:
+        """What happens to the devices of its system, as `lab.events`."""
+        return self._supervisor.events
 
     @property
     def generation(self) -> int:

@@ -17,6 +17,7 @@
     │   ├── DeadlineExceeded (TimeoutError)   … because this request ran longer than it may
     │   └── ContextReplaced               … because somebody asked for another one
     ├── GroupAborted                      a part of a message to several devices failed, or was late
+    ├── StageFailed                       an item of a pipeline could not be computed; see `__cause__`
     ├── CircuitOpen                       the device lost its context too often; `reset()` it
     ├── QueueFull                         the bounded queue has no room
     ├── Cancelled                         the request was cancelled
@@ -345,6 +346,21 @@ class GroupAborted(
     missing: tuple[int, ...] = ()
     unfinished: tuple[int, ...] = ()
     waited_s: float = 0.0
+
+
+class StageFailed(AccelError, fields=("stage", "item", "runs")):
+    """An item of a pipeline could not be computed; what its stage failed with is `__cause__`.
+
+    Attributes:
+        stage: the name of the stage; "source" where the next item could not be read.
+        item: the item's number in the source, from 0.
+        runs: how often it was run.
+    """
+
+    remedy = "Look at __cause__. stage(…, on_error='skip') leaves such items out."
+    stage: str = ""
+    item: int = 0
+    runs: int = 1
 
 
 class CircuitOpen(AccelError):

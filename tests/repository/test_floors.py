@@ -20,7 +20,7 @@ FLOORS = (
     {"backends"},
     {"journal"},
     {"system", "open_systems", "context_process", "default"},
-    {"array_api"},
+    {"array_api", "pipeline"},
     {"views"},
     {
         "bench",

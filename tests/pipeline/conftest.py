@@ -1,0 +1,23 @@
+"""Pipelines leave nothing behind, whatever ends them."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from accel_lab import System
+from tests.faults.conftest import census, settle
+
+
+@pytest.fixture(autouse=True)
+def _no_threads_left() -> Iterator[None]:
+    """Fail the test if it leaves a thread behind."""
+    before = census()
+    yield
+    assert settle(lambda: census().threads <= before.threads), census()
+
+
+@pytest.fixture(params=["replay", "stale"])
+def lab(request: pytest.FixtureRequest) -> Iterator[System]:
+    """Run two host devices that may be lost as often as a test likes."""
+    with System("host", 2, recover=request.param, max_restarts=1000) as system:
+        yield system

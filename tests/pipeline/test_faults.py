@@ -1,0 +1,184 @@
+"""Pipelines over two host devices: where their items are, and what a lost context costs them."""
+
+import asyncio
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from accel_lab import AccelRef, Device, System
+from accel_lab.actor.supervision import RestForOne
+from accel_lab.compute.actors.fault import Inject
+from accel_lab.errors import ContextLost, StageFailed, UserCodeError
+from accel_lab.pipeline import Source
+from accel_lab.pipeline import events as facts
+from tests.faults.conftest import settle
+
+COUNT = 24
+
+
+def put(device: Device, item: int) -> AccelRef:
+    return device.put(np.full(4, item, np.float32))
+
+
+def doubled(x: Any) -> Any:
+    return 2 * x
+
+
+def double(device: Device, ref: AccelRef) -> Any:
+    return device.run(doubled, ref)  # is not pure: what was in flight is lost with its context
+
+
+def get(device: Device, ref: AccelRef) -> Any:
+    return device.get(ref)
+
+
+def meet(mine: str, other: str) -> int:
+    """Run until another function runs, in another context; in a context."""
+    Path(mine).touch()
+    until = time.monotonic() + 60
+    while not Path(other).exists():
+        if time.monotonic() > until:
+            raise TimeoutError(f"{other} never began")
+        time.sleep(0.001)
+    return 1
+
+
+def expected() -> list[float]:
+    return [2.0 * item for item in range(COUNT)]
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+async def test_a_context_killed_in_the_middle_costs_no_item(lab: System, victim: int) -> None:
+    first, second = lab.devices
+    found: list[float] = []
+    calls: Counter[int] = Counter()
+
+    def kill(device: Device, ref: AccelRef) -> Any:
+        calls[0] += 1
+        if calls[0] in (8, 16):
+            lab.devices[victim].ask(Inject("kill")).add_waiter(lambda: None)
+        return double(device, ref)
+
+    pipeline = (
+        Source(range(COUNT))
+        .stage(put, devices=first)
+        .stage(kill, devices=[first, second], parallelism=4, name="double")
+        .stage(get, devices=second)
+        .sink(lambda array: found.append(float(array[0])))
+    )
+    progress = await asyncio.wait_for(pipeline.run(), 60)
+    assert found == expected()
+    assert lab.devices[victim].generation == 3
+    restarts = lab.events.history(facts.StageRestarted)
+    assert "ContextLost" in restarts[0].cause
+    assert restarts[0].again >= 1
+    assert sum(one.reruns for one in progress.stages) >= 2
+    assert not lab.events.history(facts.StageFailed)
+
+
+async def test_what_stays_on_a_lost_device_is_computed_again_from_the_source(lab: System) -> None:
+    """The last stage has no room, so the items before it are done, and lost."""
+    first, second = lab.devices
+    gate = asyncio.Event()
+    found: list[float] = []
+
+    async def hold(ref: AccelRef) -> None:
+        await gate.wait()
+        found.append(float((await ref.device.get(ref))[0]))
+
+    pipeline = (
+        Source(range(COUNT))
+        .stage(put, devices=first, capacity=4)
+        .stage(double, devices=first, capacity=4)
+        .sink(hold)
+    )
+    running = asyncio.create_task(pipeline.run())
+    assert await asyncio.to_thread(settle, lambda: pipeline.progress.stages[2].done == 4)
+    with pytest.raises(ContextLost):
+        await first.ask(Inject("kill"))
+    gate.set()
+    progress = await asyncio.wait_for(running, 60)
+    assert found == expected()
+    assert sum(one.reruns for one in progress.stages) > 0
+    assert second.generation == 1
+
+
+async def test_handles_stay_on_their_device_and_are_copied_to_the_next(lab: System) -> None:
+    first, second = lab.devices
+    where: list[list[str]] = [[], []]
+
+    def see(device: Device, both: tuple[AccelRef, AccelRef]) -> dict[str, Any]:
+        where[second is device] += [ref.device.name for ref in both]
+        return {"sum": both[0] + both[1], "number": 3}
+
+    def pair(device: Device, item: int) -> tuple[AccelRef, AccelRef]:
+        return put(device, item), put(device, 1)
+
+    staged = (
+        Source(range(4))
+        .stage(pair, devices=first)
+        .stage(see, devices=lab, policy=lambda d, _: d[1])
+    )
+    found = [float(one["sum"].get()[0]) async for one in staged]
+    assert found == [1.0, 2.0, 3.0, 4.0]
+    assert where == [[], [second.name] * 8]
+
+
+async def test_stages_on_two_devices_overlap(lab: System, tmp_path: Path) -> None:
+    """Each item is computed only while the one before it is, on the other device."""
+    first, second = lab.devices
+    last = 5
+
+    def name(stage: str, item: int) -> str:
+        return str(tmp_path / f"{stage}{item}")
+
+    def upload(device: Device, item: int) -> Any:
+        other = name("compute", item - 1) if item else name("upload", item)
+        return item, device.run(meet, name("upload", item), other)
+
+    def compute(device: Device, item: tuple[int, int]) -> Any:
+        other = name("upload", item[0] + 1) if item[0] < last else name("compute", last)
+        return device.run(meet, name("compute", item[0]), other)
+
+    staged = Source(range(last + 1)).stage(upload, devices=first).stage(compute, devices=second)
+    assert await asyncio.wait_for(staged.run(), 60) == [1] * (last + 1)
+
+
+async def test_a_function_that_fails_in_a_context_is_not_run_again(lab: System) -> None:
+    def divide(device: Device, item: int) -> Any:
+        return device.run(lambda n: 1 // n, item)
+
+    with pytest.raises(StageFailed, match="stage divide of pipeline failed on item 2") as caught:
+        await Source([2, 1, 0]).stage(divide, devices=lab).run()
+    assert isinstance(caught.value.__cause__, UserCodeError)
+    (fact,) = lab.events.history(facts.StageFailed)
+    assert (fact.stage, fact.item, fact.skipped) == ("divide", 2, False)
+    assert not lab.events.history(facts.StageRestarted)
+
+
+async def test_a_budget_of_restarts_that_is_used_up_fails_the_pipeline(lab: System) -> None:
+    def kill(device: Device, _: int) -> Any:
+        return device.ask(Inject("kill"))
+
+    source = Source([1], strategy=RestForOne(max_restarts=1))
+    with pytest.raises(StageFailed) as caught:
+        await source.stage(kill, devices=lab, retries=9).run()
+    assert isinstance(caught.value.__cause__, ContextLost)
+    assert len(lab.events.history(facts.StageRestarted)) == 1
+
+
+async def test_leaving_takes_back_what_a_device_is_at(lab: System, tmp_path: Path) -> None:
+    never = str(tmp_path / "never")
+
+    def stay(device: Device, item: int) -> Any:
+        return device.run(meet, str(tmp_path / f"{item}"), never) if item else item
+
+    async for _ in Source(range(9)).stage(stay, devices=lab, name="stay"):
+        assert await asyncio.to_thread(settle, (tmp_path / "1").exists)
+        break
+    for device in lab.devices:
+        assert await device.run(abs, -1) == 1  # nothing runs before it
