@@ -17,7 +17,7 @@
     │   ├── DeadlineExceeded (TimeoutError)   … because this request ran longer than it may
     │   └── ContextReplaced               … because somebody asked for another one
     ├── GroupAborted                      a part of a message to several devices failed, or was late
-    ├── StageFailed                       an item of a pipeline could not be computed; see `__cause__`
+    ├── StageFailed                       an item of a pipeline failed; see `__cause__`
     ├── CircuitOpen                       the device lost its context too often; `reset()` it
     ├── QueueFull                         the bounded queue has no room
     ├── Cancelled                         the request was cancelled

@@ -7,7 +7,8 @@ class StageRestarted(Event, frozen=True):
     """A stage restarts after a fault; `again` counts the items that it and others run again.
 
     `item` is the number of the one that met the fault, `attempt` counts the restarts in the
-    strategy's window, and `delay_s` is how long the stages rest before they begin.
+    strategy's window, 0 for a context that somebody had replaced, and `delay_s` is how long the
+    stages rest before they begin.
     """
 
     pipeline: str

@@ -40,6 +40,11 @@ def is_fault(error: BaseException, *, has_another: bool) -> bool:
     return first.directive in _RESTARTS or isinstance(first, StaleRef | DependencyFailed)
 
 
+def counts(error: BaseException) -> bool:
+    """Whether a fault counts among those after which a stage gives up: not if it was asked for."""
+    return getattr(first_of(error), "directive", None) is not Directive.REPLACE
+
+
 def loses_input(error: BaseException) -> bool:
     """Whether what the stage got is gone, or was never there."""
     return isinstance(error, StaleRef | DependencyFailed)
@@ -53,11 +58,13 @@ class Restarts:
         self._window = strategy.window(MonotonicClock())
 
     def decide(
-        self, stages: Sequence[Seats], failed: Seats
+        self, stages: Sequence[Seats], failed: Seats, error: BaseException
     ) -> tuple[Sequence[Seats], int, float] | None:
         """Return whom a restart concerns, its number and its delay; None: there were too many."""
+        affected = self._strategy.affected(stages, failed)
+        if not counts(error):
+            return affected, 0, 0.0
         attempt = self._window.record()
         if attempt is None:
             return None
-        delay_s = self._strategy.backoff.delay_s(attempt)
-        return self._strategy.affected(stages, failed), attempt, delay_s
+        return affected, attempt, self._strategy.backoff.delay_s(attempt)

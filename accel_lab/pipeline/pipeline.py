@@ -3,10 +3,13 @@
 import asyncio
 import contextlib
 import contextvars
+import math
 import threading
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable
+import time
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable
 from typing import Any, TypeVar
 
+from accel_lab.actor.reply import GLANCE_S
 from accel_lab.actor.supervision import Strategy
 from accel_lab.errors import InvalidArgument, StageFailed
 from accel_lab.pipeline.live import LiveTables
@@ -114,13 +117,13 @@ class _Flow(Uncopied):
         thread.start()
         in_time = False
         try:
-            in_time = done.wait(timeout_s)
+            in_time = _wait(done, timeout_s)
         finally:
             if not in_time:
                 with contextlib.suppress(RuntimeError):  # the loop is closed: it is done
                     for loop, task in running:
                         loop.call_soon_threadsafe(task.cancel)
-                done.wait(2 * CLOSE_S)
+                _wait(done, 2 * CLOSE_S)
         if not in_time:
             raise TimeoutError(f"{self.name} was not done within {timeout_s:g} s")
         thread.join()
@@ -133,6 +136,15 @@ class _Flow(Uncopied):
 
     def _repr_html_(self) -> str:
         return self.progress._repr_html_()
+
+
+def _wait(done: threading.Event, timeout_s: float | None) -> bool:
+    """Wait for an event; wakes now and then, for the system may give Ctrl-C to any thread."""
+    until = math.inf if timeout_s is None else time.monotonic() + timeout_s
+    while not done.wait(min(GLANCE_S, max(0.0, until - time.monotonic()))):
+        if time.monotonic() >= until:
+            return False
+    return True
 
 
 class Pipeline(_Flow):
@@ -162,7 +174,8 @@ class Pipeline(_Flow):
         """Return a pipeline with one more stage; this one stays as it is.
 
         The function is called in a thread; an `async def` is awaited. It may be called again with
-        an item when a context was lost, so it must not write to that.
+        an item when a context was lost, so it must not write to that. It returns replies rather
+        than waits for them: what waits in a thread cannot be stopped.
 
         Parameters:
             function: called with `(device, item)`, or with `(item)` when there are no devices. It
@@ -208,8 +221,8 @@ class Pipeline(_Flow):
     ) -> "Drain":
         """Return what gives each item to a function, once, and one after the other.
 
-        It is called in a thread; an `async def` is awaited. A fault of a stage never stops it in
-        the middle. Only if it raises an error of a lost context itself, it is called again.
+        It is called in a thread; an `async def` is awaited. A restart never stops it in the middle.
+        Only if it raises an error of a lost context itself, it is called again.
 
         Raises:
             InvalidArgument: it is no function.
@@ -219,7 +232,7 @@ class Pipeline(_Flow):
         last = Stage(name=name, function=function, retries=retries, capacity=1, is_sink=True)
         return Drain(self.name, self._items, (*self._stages, last), self._strategy)
 
-    def __aiter__(self) -> AsyncIterator[Any]:
+    def __aiter__(self) -> AsyncGenerator[Any, None]:  # noqa: PYI058 - `aclosing` takes it
         """Run it, and give what comes out."""
         return self._outcomes()
 

@@ -18,7 +18,7 @@ from accel_lab.actor.supervision import Strategy
 from accel_lab.display.failure import headline
 from accel_lab.errors import StageFailed, StaleRef
 from accel_lab.pipeline import events as facts
-from accel_lab.pipeline.faults import Restarts, is_fault, loses_input
+from accel_lab.pipeline.faults import Restarts, counts, is_fault, loses_input
 from accel_lab.pipeline.handles import is_lost, let_go, moved, settled
 from accel_lab.pipeline.progress import Progress
 from accel_lab.pipeline.reader import Exhausted, Reader
@@ -26,7 +26,7 @@ from accel_lab.pipeline.seats import Item, Seats
 from accel_lab.pipeline.stage import Choice, Functions, Stage
 from accel_lab.pipeline.threads import Threads
 
-CLOSE_S = 5.0
+CLOSE_S = 3.0
 """How long the end waits for functions that run in threads."""
 CANCEL_S = 0.5
 """How long it then waits for coroutines to heed that."""
@@ -155,12 +155,13 @@ class Run:
             for seats, worker in zip(self.seats, self._workers, strict=True):
                 seats.clear()
                 worker.threads.end()
+                worker.functions.forget()
             if self._state == "running":
                 self._state = "closed" if self._failure is None else "failed"
             self._ended_at = time.monotonic()
         for threads in (worker.threads for worker in self._workers):
             if threads.busy:
-                late = TimeoutError(f"a function still runs after {CLOSE_S:g} s")
+                late = TimeoutError("a function still runs; have it return replies, not wait")
                 warn_of(late, f"{threads.name} leaves a thread behind")
             else:
                 threads.join(CLOSE_S)
@@ -285,7 +286,7 @@ class Run:
         elif stopped and (helps or isinstance(error, asyncio.CancelledError)):
             self._run_again(seats, item, anew=loses_input(error))
         elif helps:
-            item.faults += 1
+            item.faults += counts(error)
             if item.faults > seats.stage.retries or not self._restart(seats, item, error):
                 self._failed(seats, item, error)
         else:
@@ -294,7 +295,7 @@ class Run:
     def _restart(self, seats: Seats, item: Item, error: BaseException) -> bool:
         """Restart the stage that met a fault, and whom its strategy says; False: too often."""
         failed = self.seats[item.at]
-        decided = self._restarts.decide(self.seats, failed)
+        decided = self._restarts.decide(self.seats, failed, error)
         if decided is None:
             return False
         affected, attempt, delay_s = decided
@@ -305,8 +306,7 @@ class Run:
             self._workers[one.position].functions.forget()
             if not one.stage.is_sink:
                 stopped += self._stop(one)
-            if delay_s:
-                one.paused = True
+            one.paused += delay_s > 0
         if delay_s:
             asyncio.get_running_loop().call_later(delay_s, self._resume, affected)
         again = sum(one.reruns for one in self.seats) - before + stopped
@@ -335,7 +335,7 @@ class Run:
 
     def _resume(self, affected: Sequence[Seats]) -> None:
         for seats in affected:
-            seats.paused = False
+            seats.paused -= 1
         self._advance()
 
     def _failed(self, seats: Seats, item: Item, error: BaseException) -> None:
@@ -390,10 +390,9 @@ class Run:
         for seats in self.seats:
             last = seats.position + 1 == len(self.seats)
             room = self._news is not None if last else self.seats[seats.position + 1].has_room
-            seats.account(
-                starved=not self._closing and self._starves(seats),
-                blocked=not self._closing and not room and seats.ready() is not None,
-            )
+            blocked = not self._closing and not room and seats.ready() is not None
+            starved = not self._closing and not blocked and self._starves(seats)
+            seats.account(starved=starved, blocked=blocked)
 
     def _starves(self, seats: Seats) -> bool:
         if not seats.position:

@@ -34,12 +34,16 @@ class Item:
 
 
 class Seats:
-    """The seats of a stage: an item keeps its own from when it comes until it is passed on."""
+    """The seats of a stage: an item keeps its own from when it comes until it is passed on.
+
+    Attributes:
+        paused: how many restarts it waits for before it runs anything.
+    """
 
     def __init__(self, stage: Stage, position: int) -> None:
         self.stage = stage
         self.position = position
-        self.paused = False
+        self.paused = 0
         self.received = self.passed = self.reruns = self.skipped = 0
         self._items: dict[int, Item] = {}
         self._input_s = self._output_s = 0.0

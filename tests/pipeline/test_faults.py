@@ -12,9 +12,11 @@ import pytest
 from accel_lab import AccelRef, Device, System
 from accel_lab.actor.supervision import RestForOne
 from accel_lab.compute.actors.fault import Inject
-from accel_lab.errors import ContextLost, StageFailed, UserCodeError
+from accel_lab.errors import ContextLost, InvalidArgument, StageFailed, UserCodeError
+from accel_lab.libraries.jit.messages import Compile
 from accel_lab.pipeline import Source
 from accel_lab.pipeline import events as facts
+from tests.conftest import require
 from tests.faults.conftest import settle
 
 COUNT = 24
@@ -78,6 +80,7 @@ async def test_a_context_killed_in_the_middle_costs_no_item(lab: System, victim:
     assert restarts[0].again >= 1
     assert sum(one.reruns for one in progress.stages) >= 2
     assert not lab.events.history(facts.StageFailed)
+    lab.check()  # what was lost was told to the pipeline, and to nobody else
 
 
 async def test_what_stays_on_a_lost_device_is_computed_again_from_the_source(lab: System) -> None:
@@ -182,3 +185,48 @@ async def test_leaving_takes_back_what_a_device_is_at(lab: System, tmp_path: Pat
         break
     for device in lab.devices:
         assert await device.run(abs, -1) == 1  # nothing runs before it
+
+
+async def test_a_context_that_somebody_has_replaced_counts_for_nothing(lab: System) -> None:
+    runs: list[int] = []
+
+    def work(device: Device, item: int) -> Any:
+        runs.append(item)
+        reply = device.run(time.sleep, 0 if len(runs) > 2 else 600)
+        if len(runs) <= 2:
+            device.replace()
+        return reply
+
+    strategy = RestForOne(max_restarts=0)
+    assert await Source([1], strategy=strategy).stage(work, devices=lab, retries=0).run() == [None]
+    assert runs == [1, 1, 1]
+    assert [one.attempt for one in lab.events.history(facts.StageRestarted)] == [0, 0]
+
+
+async def test_a_system_that_is_closed_fails_the_pipeline(lab: System) -> None:
+    def close(device: Device, item: int) -> Any:
+        reply = device.run(time.sleep, 600)
+        lab.close()
+        return reply
+
+    with pytest.raises(StageFailed, match="SystemClosed"):
+        await Source([1]).stage(close, devices=lab).run()
+
+
+async def test_a_policy_that_chooses_no_device_of_the_stage_is_refused(lab: System) -> None:
+    first, second = lab.devices
+    stage = Source([1]).stage(put, devices=first, policy=lambda *_: second)
+    with pytest.raises(StageFailed, match="the policy of stage put chose") as caught:
+        await stage.run()
+    assert isinstance(caught.value.__cause__, InvalidArgument)
+
+
+async def test_an_object_of_another_device_is_refused(lab: System) -> None:
+    """Its buffers could be copied; what it is has no copy."""
+    require("compiler")
+    first, second = lab.devices
+    compiles = Compile("__global__ void nothing() {}", "nothing")
+    stage = Source([1]).stage(lambda device, _: device.ask(compiles), devices=first)
+    with pytest.raises(StageFailed, match="have both stages use one device") as caught:
+        await stage.stage(lambda _, kernel: kernel, devices=second, name="second").run()
+    assert caught.value.stage == "second"

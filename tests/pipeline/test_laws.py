@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import signal
 import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
@@ -272,6 +273,24 @@ def test_a_result_that_is_late_ends_what_runs() -> None:
     with pytest.raises(TimeoutError, match="not done within"):
         Source([1]).stage(work).result(timeout_s=0.2)
     assert ended.is_set()
+
+
+def test_an_interrupt_ends_what_runs() -> None:
+    ended = threading.Event()
+
+    async def work(item: int) -> int:
+        signal.raise_signal(signal.SIGINT)  # the main thread, which waits, gets it
+        try:
+            await asyncio.sleep(600)
+        finally:
+            ended.set()
+        return item
+
+    pipeline = Source([1]).stage(work)
+    with pytest.raises(KeyboardInterrupt):
+        pipeline.result()
+    assert ended.is_set()
+    assert pipeline.progress.state == "closed"
 
 
 async def test_a_class_is_built_again_when_its_stage_restarts() -> None:
