@@ -1,13 +1,16 @@
 """Handles and replies in what stages pass on, be they alone or in tuples, lists and dicts."""
 
 import asyncio
+import weakref
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from accel_lab.actor.reply import Reply
 from accel_lab.compute.device import Device
 from accel_lab.compute.message.buffer import AccelRef, Ref
-from accel_lab.errors import InvalidArgument
+from accel_lab.errors import AccelError, InvalidArgument
 
 
 def replies_in(value: Any) -> Iterator[Reply[Any]]:
@@ -74,7 +77,9 @@ def moved(value: Any, device: Device | None) -> Any:
             raise InvalidArgument(
                 f"{reply!r} cannot be copied to {device.name}: have both stages use one device"
             )
-        return device.put(reply)
+        copied = device.put(reply)
+        _hear(copied)  # what uses it fails, too, and is heard
+        return copied
 
     return exchanged(value, move)
 
@@ -84,14 +89,30 @@ def is_lost(value: Any) -> bool:
     return any(isinstance(one, Ref) and not one.is_valid for one in replies_in(value))
 
 
+async def is_there(value: Any) -> bool:
+    """Whether no handle of a value is lost; waits for devices that rebuild what they held."""
+    refs = [one for one in replies_in(value) if isinstance(one, Ref)]
+    for device in {one.device for one in refs if one.generation != one.device.generation}:
+        with suppress(AccelError):  # it is lost again, and what it held
+            await device.ping()
+    return not is_lost(value)
+
+
 def let_go(value: Any) -> None:
     """Take back what nobody takes any more, and hear of its failures."""
     for reply in replies_in(value):
-        reply.add_waiter(_nothing)
+        _hear(reply)
         reply.cancel()
     if asyncio.iscoroutine(value):
         value.close()
 
 
-def _nothing() -> None:
-    """Be the one who is told."""
+def _hear(reply: Reply[Any]) -> None:
+    """Take a failure in place of somebody who awaits; does not hold the reply."""
+    reply.add_waiter(partial(_take, weakref.ref(reply)))
+
+
+def _take(known: "weakref.ref[Reply[Any]]") -> None:
+    reply = known()
+    if reply is not None and reply.error is not None:
+        reply.error.take()

@@ -19,7 +19,7 @@ from accel_lab.display.failure import headline
 from accel_lab.errors import StageFailed, StaleRef
 from accel_lab.pipeline import events as facts
 from accel_lab.pipeline.faults import Restarts, counts, is_fault, loses_input
-from accel_lab.pipeline.handles import is_lost, let_go, moved, settled
+from accel_lab.pipeline.handles import is_lost, is_there, let_go, moved, settled
 from accel_lab.pipeline.progress import Progress
 from accel_lab.pipeline.reader import Exhausted, Reader
 from accel_lab.pipeline.seats import Item, Seats
@@ -112,6 +112,8 @@ class Run:
             last = self.seats[-1]
             item = self._ready(last)
             if item is not None:
+                if last.position and not await is_there(item.value):
+                    continue
                 last.leave(item)
                 last.passed += 1
                 self._advance()
@@ -119,6 +121,9 @@ class Run:
             if self._is_over:
                 self._state = "done"
                 raise Exhausted
+            self._advance()  # what is lost is to be run again
+            if self._failure is not None:
+                continue
             self._news = asyncio.get_running_loop().create_future()
             self._account()
             try:
@@ -254,7 +259,7 @@ class Run:
     async def _work(self, seats: Seats, item: Item) -> Any:
         """Run one item, and the stages before it, if what they gave is gone."""
         position = seats.position
-        if item.again or (position > 1 and is_lost(item.value)):
+        if item.again or (position > 1 and not await is_there(item.value)):
             value = item.origin
             for item.at in range(1, position):
                 value = await self._workers[item.at].work(value)

@@ -110,6 +110,21 @@ async def test_what_stays_on_a_lost_device_is_computed_again_from_the_source(lab
     assert second.generation == 1
 
 
+async def test_a_handle_that_comes_out_is_there(lab: System) -> None:
+    """Also when its context was lost while it waited to be taken."""
+    first, _ = lab.devices
+    pipeline = Source(range(6)).stage(put, devices=first).stage(double, devices=first)
+    found = []
+    async for ref in pipeline:
+        found.append(float(ref.get()[0]))
+        if len(found) == 1:
+            settled = asyncio.to_thread(settle, lambda: pipeline.progress.stages[2].done == 4)
+            assert await settled
+            with pytest.raises(ContextLost):
+                await first.ask(Inject("kill"))
+    assert found == expected()[:6]
+
+
 async def test_handles_stay_on_their_device_and_are_copied_to_the_next(lab: System) -> None:
     first, second = lab.devices
     where: list[list[str]] = [[], []]

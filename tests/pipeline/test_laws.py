@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accel_lab.actor.supervision import AllForOne, Backoff, OneForOne, RestForOne
-from accel_lab.errors import ContextLost, InvalidArgument, StageFailed
+from accel_lab.actor.supervision import AllForOne, Backoff, OneForOne, RestForOne, Strategy
+from accel_lab.errors import ContextLost, InvalidArgument, StageFailed, StaleRef
 from accel_lab.pipeline import Pipeline, Source
 from tests.faults.conftest import settle
 
@@ -40,8 +40,8 @@ class Counted:
             lost = item in self.faults
             self.faults.discard(item)
         try:
-            if lost:
-                raise ContextLost("as if its context were lost")
+            if lost:  # its context, or what it works with
+                raise (ContextLost if item % 2 else StaleRef)("as if it were lost")
             return item + self.add
         finally:
             with self._lock:
@@ -194,6 +194,32 @@ async def test_a_fault_that_stays_fails_after_the_last_retry() -> None:
     assert runs == [7, 7, 7]
 
 
+@pytest.mark.parametrize(("strategy", "runs"), [(RestForOne(), 2), (OneForOne(), 1)])
+async def test_a_fault_has_the_stages_after_it_run_again_what_they_are_at(
+    strategy: Strategy, runs: int
+) -> None:
+    begun, gate, calls = asyncio.Event(), asyncio.Event(), []
+
+    async def lose(item: int) -> int:
+        if item == 1 and not gate.is_set():
+            await begun.wait()
+            gate.set()
+            raise ContextLost("once")
+        return item
+
+    async def work(item: int) -> int:
+        calls.append(item)
+        begun.set()
+        await (gate.wait() if calls == [0] and runs == 1 else asyncio.sleep(0))
+        if calls == [0] and runs == 2:
+            await asyncio.sleep(600)  # until it is stopped
+        return item
+
+    pipeline = Source(range(3), strategy=strategy).stage(lose).stage(work)
+    assert await asyncio.wait_for(pipeline.run(), 10) == [0, 1, 2]
+    assert calls.count(0) == runs
+
+
 async def test_a_source_that_fails_is_told_as_the_stage_source() -> None:
     def feed() -> Iterator[int]:
         yield 1
@@ -337,3 +363,4 @@ async def test_a_pipeline_runs_once_at_a_time() -> None:
         with pytest.raises(InvalidArgument, match="is running"):
             await pipeline.run()
     assert await pipeline.run() == [1, 2]
+    assert await Source([1, 2]).run() == [1, 2]  # without a stage
