@@ -174,8 +174,9 @@ class Pipeline(_Flow):
         """Return a pipeline with one more stage; this one stays as it is.
 
         The function is called in a thread; an `async def` is awaited. It may be called again with
-        an item when a context was lost, so it must not write to that. It returns replies rather
-        than waits for them: what waits in a thread cannot be stopped.
+        an item when a context was lost, so it must not write to that. For one device it is called
+        with one item after the other, in their order; it returns replies rather than waits for
+        them, so that several are in flight. What waits in a thread cannot be stopped.
 
         Parameters:
             function: called with `(device, item)`, or with `(item)` when there are no devices. It
@@ -187,7 +188,8 @@ class Pipeline(_Flow):
             devices: a device, a list of devices, or a System for all of its devices.
             policy: `policy(devices, item)` returns one of them; else the item goes to the one with
                 fewest items of this stage, in turn.
-            parallelism: how many items run at a time; two for each device when not given, or one.
+            parallelism: how many items are called for, or in flight, at a time; two for each device
+                when not given, and one without devices.
             capacity: how many items the stage holds at most: waiting, running, and done but not
                 passed on. Twice `parallelism` when not given.
             ordered: whether items leave it in the order in which they came.

@@ -5,7 +5,6 @@ seats while they are run again, so that a fault never has a stage hold more than
 """
 
 import asyncio
-import inspect
 import time
 from collections import deque
 from collections.abc import AsyncIterable, Iterable, Sequence
@@ -13,18 +12,17 @@ from functools import partial
 from typing import Any
 
 from accel_lab.actor.events import warn_of
-from accel_lab.actor.reply import Reply
 from accel_lab.actor.supervision import Strategy
 from accel_lab.display.failure import headline
 from accel_lab.errors import StageFailed, StaleRef
 from accel_lab.pipeline import events as facts
 from accel_lab.pipeline.faults import Restarts, counts, is_fault, loses_input
-from accel_lab.pipeline.handles import is_lost, is_there, let_go, moved, settled
+from accel_lab.pipeline.handles import is_lost, is_there
 from accel_lab.pipeline.progress import Progress
 from accel_lab.pipeline.reader import Exhausted, Reader
 from accel_lab.pipeline.seats import Item, Seats
-from accel_lab.pipeline.stage import Choice, Functions, Stage
-from accel_lab.pipeline.threads import Threads
+from accel_lab.pipeline.stage import Stage
+from accel_lab.pipeline.worker import Worker
 
 CLOSE_S = 3.0
 """How long the end waits for functions that run in threads."""
@@ -32,31 +30,6 @@ CANCEL_S = 0.5
 """How long it then waits for coroutines to heed that."""
 KEPT = 1_000
 """So many failures are kept of items that were left out."""
-
-
-class Worker:
-    """What runs the items of one stage."""
-
-    def __init__(self, pipeline: str, stage: Stage) -> None:
-        self.functions = Functions(stage)
-        self.choice = Choice(stage)
-        self.gate = asyncio.Semaphore(stage.parallelism)
-        self.threads = Threads(f"{pipeline} {stage.name}", stage.parallelism, let_go)
-
-    async def work(self, value: Any) -> Any:
-        """Run one item, as soon as fewer than `parallelism` run; return what comes of it."""
-        async with self.gate:
-            device = self.choice.take(value)
-            try:
-                outcome = await self.threads.call(self._call, device, value)
-                if inspect.isawaitable(outcome) and not isinstance(outcome, Reply):
-                    outcome = await outcome
-                return await settled(outcome)
-            finally:
-                self.choice.give_back(device)
-
-    def _call(self, device: Any, value: Any) -> Any:
-        return self.functions.call(device, moved(value, device))
 
 
 class Run:
@@ -82,7 +55,7 @@ class Run:
         self._state = "ready"
         self._began = self._ended_at = 0.0
         self._workers = [Worker(name, stage) for stage in stages]
-        self._reader = Reader(items, self._workers[0].threads)
+        self._reader = Reader(items, self._workers[0].threads[None])
         self._restarts = Restarts(strategy)
         self._streams = {
             id(one.events): one.events for stage in stages for one in stage.devices
@@ -150,7 +123,7 @@ class Run:
             for task in tasks:
                 task.cancel()
             await _ended(tasks)
-            if not self._workers[0].threads.busy:
+            if not self._workers[0].threads[None].busy:
                 closing = asyncio.get_running_loop().create_task(self._reader.close())
                 await _ended([closing])
                 if closing.done() and not closing.cancelled() and (error := closing.exception()):
@@ -159,12 +132,13 @@ class Run:
             self._account()
             for seats, worker in zip(self.seats, self._workers, strict=True):
                 seats.clear()
-                worker.threads.end()
                 worker.functions.forget()
+                for threads in worker.threads.values():
+                    threads.end()
             if self._state == "running":
                 self._state = "closed" if self._failure is None else "failed"
             self._ended_at = time.monotonic()
-        for threads in (worker.threads for worker in self._workers):
+        for threads in (one for worker in self._workers for one in worker.threads.values()):
             if threads.busy:
                 late = TimeoutError("a function still runs; have it return replies, not wait")
                 warn_of(late, f"{threads.name} leaves a thread behind")

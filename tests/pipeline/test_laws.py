@@ -6,6 +6,7 @@ import signal
 import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -34,18 +35,36 @@ class Counted:
         self._lock = threading.Lock()
 
     def __call__(self, item: int) -> int:
+        self.begin()
+        try:
+            return self.compute(item)
+        finally:
+            self.end()
+
+    def begin(self) -> None:
         with self._lock:
             self._now += 1
             self.most = max(self.most, self._now)
-            lost = item in self.faults
+
+    def compute(self, item: int) -> int:
+        if item in self.faults:  # its context is lost, or what it works with
             self.faults.discard(item)
-        try:
-            if lost:  # its context, or what it works with
-                raise (ContextLost if item % 2 else StaleRef)("as if it were lost")
-            return item + self.add
-        finally:
-            with self._lock:
-                self._now -= 1
+            raise (ContextLost if item % 2 else StaleRef)("as if it were lost")
+        return item + self.add
+
+    def end(self) -> None:
+        with self._lock:
+            self._now -= 1
+
+
+async def awaited(function: Counted, item: int) -> int:
+    """Do the same as a coroutine, while others are at it, too."""
+    function.begin()
+    try:
+        await asyncio.sleep(0)
+        return function.compute(item)
+    finally:
+        function.end()
 
 
 class Fed:
@@ -76,10 +95,11 @@ stage = st.tuples(
     ahead=st.integers(1, 3),
     strategy=st.sampled_from(STRATEGIES),
     ends=st.sampled_from(["sink", "loop"]),
+    kind=st.sampled_from(["plain", "async"]),
 )
 @settings(max_examples=60)
 def test_every_item_comes_out_once_whatever_the_stages(
-    stages: list[tuple[int, int, bool, set[int]]], ahead: int, strategy: Any, ends: str
+    stages: list[tuple[int, int, bool, set[int]]], ahead: int, strategy: Any, ends: str, kind: str
 ) -> None:
     fed = Fed(ITEMS)
     found: list[int] = []
@@ -89,7 +109,7 @@ def test_every_item_comes_out_once_whatever_the_stages(
         lost = {item + 100 * at for item in faults}
         counted.append(Counted(100, lost))
         pipeline = pipeline.stage(
-            counted[-1],
+            counted[-1] if kind == "plain" else partial(awaited, counted[-1]),
             parallelism=parallelism,
             capacity=parallelism + more,
             ordered=ordered,
