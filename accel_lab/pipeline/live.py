@@ -35,10 +35,7 @@ class LiveTables:
             handle.update(self._now())
 
     async def follow(self) -> None:
-        """Refresh until this is cancelled, and once more then."""
-        try:
-            while True:
-                await asyncio.sleep(REFRESH_S)
-                self.refresh()
-        finally:
+        """Refresh until this is cancelled."""
+        while True:
+            await asyncio.sleep(REFRESH_S)
             self.refresh()

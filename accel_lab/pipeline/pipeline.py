@@ -7,7 +7,7 @@ import math
 import threading
 import time
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable
-from typing import Any, TypeVar
+from typing import Any
 
 from accel_lab.actor.reply import GLANCE_S
 from accel_lab.actor.supervision import Strategy
@@ -20,7 +20,8 @@ from accel_lab.pipeline.seats import Seats
 from accel_lab.pipeline.stage import RETRIES, OnError, Policy, Stage, stage_of
 from accel_lab.uncopied import Uncopied
 
-R = TypeVar("R")
+TURNS = 3
+"""After so many turns of its loop an `async for` that was left is being closed."""
 
 
 class _Flow(Uncopied):
@@ -41,6 +42,7 @@ class _Flow(Uncopied):
         self._strategy = strategy
         self._run: Run | None = None
         self._is_running = False
+        self._over: asyncio.Future[None] | None = None
         self._tables = LiveTables(lambda: self.progress)
 
     @property
@@ -67,11 +69,12 @@ class _Flow(Uncopied):
             InvalidArgument: it is running.
             StageFailed: an item could not be computed.
         """
-        if self._is_running:
-            raise InvalidArgument(f"{self.name} is running; make another one from its source")
+        await self._left()
+        loop = asyncio.get_running_loop()
         self._is_running = True
+        over = self._over = loop.create_future()
         run = self._run = Run(self.name, self._items, self._stages, self._strategy)
-        following = asyncio.get_running_loop().create_task(self._tables.follow())
+        following = loop.create_task(self._tables.follow())
         try:
             run.start()
             while True:
@@ -87,6 +90,26 @@ class _Flow(Uncopied):
             finally:
                 following.cancel()
                 self._is_running = False
+                self._tables.refresh()
+                if not over.done():
+                    over.set_result(None)
+
+    async def _left(self) -> None:
+        """Wait for the end of a run that was left just now.
+
+        Raises:
+            InvalidArgument: it is running.
+        """
+        over, run = self._over, self._run
+        if not self._is_running or over is None or run is None:
+            return
+        if over.get_loop() is asyncio.get_running_loop():
+            for _ in range(TURNS):
+                await asyncio.sleep(0)
+            if run.is_closing:
+                await over
+                return
+        raise InvalidArgument(f"{self.name} is running; make another one from its source")
 
     def _blocking(self, run: Callable[[], Any], timeout_s: float | None) -> Any:
         """Run it in a loop of a thread's own, while the calling thread waits.
@@ -198,7 +221,7 @@ class Pipeline(_Flow):
                 see `skipped`.
             writes_input: whether the function does write to its item: run again, it then gets one
                 that is computed anew from the source.
-            name: what it is called in tables, events and errors; the function's when not given.
+            name: what it is called in tables, events and errors; as the function when not given.
 
         Raises:
             InvalidArgument: an option does not fit.
@@ -213,6 +236,7 @@ class Pipeline(_Flow):
             retries,
             on_error,
             name=name,
+            number=len(self._stages),
             ordered=ordered,
             writes_input=writes_input,
         )

@@ -36,6 +36,7 @@ class Run:
     """Moves the items of a source through stages; its event loop's thread alone calls it.
 
     Attributes:
+        is_closing: whether nothing is begun any more.
         skipped: the failures of the newest items that were left out.
 
     Parameters:
@@ -62,7 +63,7 @@ class Run:
         }.values()
         self._tasks: dict[asyncio.Task[Any], Item | None] = {}
         self._read = 0
-        self._is_reading = self._exhausted = self._closing = False
+        self._is_reading = self._exhausted = self.is_closing = False
         self._failure: BaseException | None = None
         self._news: asyncio.Future[None] | None = None
 
@@ -117,7 +118,7 @@ class Run:
         A function that runs in a thread is waited for, `CLOSE_S` at most; what is left behind then
         is told of.
         """
-        self._closing = True
+        self.is_closing = True
         try:
             tasks = list(self._tasks)
             for task in tasks:
@@ -147,7 +148,7 @@ class Run:
 
     def _advance(self) -> None:
         """Move on what may move, the last stage first, start what may start, and read."""
-        if self._closing or self._failure is not None:
+        if self.is_closing or self._failure is not None:
             self._tell()
             return
         for seats in reversed(self.seats):
@@ -212,7 +213,7 @@ class Run:
             error: BaseException | None = asyncio.CancelledError("its function was cancelled")
             if not task.cancelled():
                 error = task.exception()
-            if self._closing:
+            if self.is_closing:
                 return
             if (
                 task.cancelled()
@@ -369,8 +370,8 @@ class Run:
         for seats in self.seats:
             last = seats.position + 1 == len(self.seats)
             room = self._news is not None if last else self.seats[seats.position + 1].has_room
-            blocked = not self._closing and not room and seats.ready() is not None
-            starved = not self._closing and not blocked and self._starves(seats)
+            blocked = not self.is_closing and not room and seats.ready() is not None
+            starved = not self.is_closing and not blocked and self._starves(seats)
             seats.account(starved=starved, blocked=blocked)
 
     def _starves(self, seats: Seats) -> bool:

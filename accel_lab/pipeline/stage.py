@@ -53,6 +53,7 @@ def stage_of(
     on_error: OnError,
     *,
     name: str | None,
+    number: int,
     ordered: bool,
     writes_input: bool,
 ) -> Stage:
@@ -79,8 +80,9 @@ def stage_of(
     require_count(capacity, "capacity", parallelism)
     require_count(retries, "retries", 0)
     require_word(on_error, "on_error", get_args(OnError))
+    own = name_of(called).rpartition(".")[2]
     return Stage(
-        name=name or name_of(called).rpartition(".")[2],
+        name=name or (f"stage {number}" if own == "<lambda>" else own),
         function=function,
         build=build,
         devices=found,

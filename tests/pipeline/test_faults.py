@@ -20,6 +20,8 @@ from tests.conftest import require
 from tests.faults.conftest import settle
 
 COUNT = 24
+both_ways = pytest.mark.parametrize("lab", ["replay", "stale"], indirect=True)
+"""With buffers that are rebuilt after a loss, and without."""
 
 
 def put(device: Device, item: int) -> AccelRef:
@@ -53,6 +55,7 @@ def expected() -> list[float]:
     return [2.0 * item for item in range(COUNT)]
 
 
+@both_ways
 @pytest.mark.parametrize("victim", [0, 1])
 async def test_a_context_killed_in_the_middle_costs_no_item(lab: System, victim: int) -> None:
     first, second = lab.devices
@@ -83,6 +86,7 @@ async def test_a_context_killed_in_the_middle_costs_no_item(lab: System, victim:
     lab.check()  # what was lost was told to the pipeline, and to nobody else
 
 
+@both_ways
 async def test_what_stays_on_a_lost_device_is_computed_again_from_the_source(lab: System) -> None:
     """The last stage has no room, so the items before it are done, and lost."""
     first, second = lab.devices
@@ -110,6 +114,7 @@ async def test_what_stays_on_a_lost_device_is_computed_again_from_the_source(lab
     assert second.generation == 1
 
 
+@both_ways
 async def test_a_handle_that_comes_out_is_there(lab: System) -> None:
     """Also when its context was lost while it waited to be taken."""
     first, _ = lab.devices

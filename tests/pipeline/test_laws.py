@@ -382,5 +382,7 @@ async def test_a_pipeline_runs_once_at_a_time() -> None:
     async for _ in pipeline:
         with pytest.raises(InvalidArgument, match="is running"):
             await pipeline.run()
-    assert await pipeline.run() == [1, 2]
+    async for _ in pipeline:
+        break
+    assert await pipeline.run() == [1, 2]  # waits for the end of what was left
     assert await Source([1, 2]).run() == [1, 2]  # without a stage
