@@ -82,6 +82,7 @@ class Run:
         """
         while True:
             if self._failure is not None:
+                self._state = "failed"
                 raise self._failure
             last = self.seats[-1]
             item = self._ready(last)
@@ -137,7 +138,8 @@ class Run:
                 for threads in worker.threads.values():
                     threads.end()
             if self._state == "running":
-                self._state = "closed" if self._failure is None else "failed"
+                self._state = "closed"
+            self._failure = None  # its frames hold items
             self._ended_at = time.monotonic()
         for threads in (one for worker in self._workers for one in worker.threads.values()):
             if threads.busy:

@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
+import gc
 import signal
 import threading
+import weakref
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
@@ -375,6 +377,38 @@ def test_what_does_not_fit_is_refused_at_the_call() -> None:
         source.stage(str, parallelism=4, capacity=3)
     with pytest.raises(InvalidArgument, match="takes a device, a list"):
         source.stage(str, devices=["cpu0"])
+
+
+class Big:
+    """An item whose memory matters."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+async def test_a_pipeline_that_is_over_holds_no_item(on_error: Any) -> None:
+    """Though it keeps what it failed with, or what it has left out."""
+    known: list[weakref.ref[Big]] = []
+
+    def feed() -> Iterator[Big]:
+        for number in range(5):
+            item = Big(number)
+            known.append(weakref.ref(item))
+            yield item
+
+    def work(item: Big) -> Big:
+        if item.number == 2:
+            raise ValueError("of item 2")
+        return item
+
+    pipeline = Source(feed()).stage(work, on_error=on_error)
+    with contextlib.suppress(StageFailed):
+        await pipeline.run()
+    gc.collect()
+    assert len(known) >= 3
+    assert [ref() for ref in known if ref() is not None] == []
+    assert pipeline.progress.state in ("done", "failed")
 
 
 async def test_a_pipeline_runs_once_at_a_time() -> None:
