@@ -46,8 +46,8 @@ def counts(error: BaseException) -> bool:
 
 
 def loses_input(error: BaseException) -> bool:
-    """Whether what the stage got is gone, or was never there."""
-    return isinstance(error, StaleRef | DependencyFailed)
+    """Whether what the stage got is gone, out of reach, or was never there."""
+    return isinstance(error, StaleRef | DependencyFailed | CircuitOpen)
 
 
 class Restarts:

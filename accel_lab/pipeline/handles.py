@@ -11,6 +11,7 @@ from accel_lab.actor.reply import Reply
 from accel_lab.compute.device import Device
 from accel_lab.compute.message.buffer import AccelRef, Ref
 from accel_lab.errors import AccelError, InvalidArgument
+from accel_lab.pipeline.stage import NO_WORK
 
 
 def replies_in(value: Any) -> Iterator[Reply[Any]]:
@@ -85,8 +86,9 @@ def moved(value: Any, device: Device | None) -> Any:
 
 
 def is_lost(value: Any) -> bool:
-    """Whether a value has a handle of what is gone; never blocks."""
-    return any(isinstance(one, Ref) and not one.is_valid for one in replies_in(value))
+    """Whether a value has a handle of what is gone, or out of reach; never blocks."""
+    refs = (one for one in replies_in(value) if isinstance(one, Ref))
+    return any(not one.is_valid or one.device.state in NO_WORK for one in refs)
 
 
 async def is_there(value: Any) -> bool:

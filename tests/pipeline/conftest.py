@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from accel_lab import System
+from accel_lab.compute.assembly import Recover
 from tests.faults.conftest import census, settle
 
 
@@ -19,6 +20,6 @@ def _no_threads_left() -> Iterator[None]:
 @pytest.fixture
 def lab(request: pytest.FixtureRequest) -> Iterator[System]:
     """Run two host devices that may be lost as often as a test likes."""
-    recover = getattr(request, "param", "replay")
+    recover: Recover = getattr(request, "param", "replay")
     with System("host", 2, recover=recover, max_restarts=1000) as system:
         yield system

@@ -250,3 +250,22 @@ async def test_an_object_of_another_device_is_refused(lab: System) -> None:
     with pytest.raises(StageFailed, match="have both stages use one device") as caught:
         await stage.stage(lambda _, kernel: kernel, devices=second, name="second").run()
     assert caught.value.stage == "second"
+
+
+async def test_a_device_whose_circuit_is_open_leaves_its_items_to_the_others() -> None:
+    with System("host", 2, max_restarts=0) as lab:
+        first, second = lab.devices
+        seen: list[str] = []
+
+        def work(device: Device, item: int) -> Any:
+            if len(seen) == 5:
+                first.ask(Inject("kill")).add_waiter(lambda: None)
+            seen.append(device.name)
+            return put(device, item)
+
+        pipeline = Source(range(COUNT)).stage(work, devices=lab).stage(double, devices=lab)
+        got = await asyncio.wait_for(pipeline.stage(get, devices=second).run(), 60)
+        assert [float(array[0]) for array in got] == expected()
+        assert first.state == "circuit open"
+        assert set(seen) == {first.name, second.name}
+        assert seen[-1] == second.name
