@@ -788,7 +788,7 @@ def _is_idle(supervisor: ContextSupervisor) -> bool:
     link = requests.connection.current_link
     if link is not None:
         link.drain()
-    return requests.first_unanswered() is None
+    return requests.first_unanswered() is None and not requests.answers.has_parts
 
 
 def _facts(name: str, backend: str, module: Any, supervisors: list[ContextSupervisor]) -> Facts:

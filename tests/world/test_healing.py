@@ -218,6 +218,16 @@ def test_a_system_that_closes_while_its_world_forms_leaves_no_thread() -> None:
         time.sleep(0.01)
 
 
+def test_what_was_answered_does_not_count_as_unfinished(capfd: pytest.CaptureFixture[str]) -> None:
+    for _ in range(6):
+        with System("host", 2) as lab:
+            world = lab.world()
+            x, out = ones(world, 1 << 16), world.own(ones(world, 1 << 16))
+            for _ in range(5):
+                world.all_reduce(x, out=out).result(WAIT)
+    assert "did not finish" not in capfd.readouterr().err
+
+
 def test_worlds_may_share_devices(lab: System) -> None:
     whole, part = lab.world(), lab.world(lab.devices[1:])
     replies = []

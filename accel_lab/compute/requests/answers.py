@@ -234,6 +234,11 @@ class Answers:
         """Return the requests that were cancelled while a context had them, and still has."""
         return {seq for seq, one in self.withdrawn.items() if one.part is None}
 
+    @property
+    def has_parts(self) -> bool:
+        """Whether a context is still to answer a part of a group that is decided."""
+        return any(one.part is not None for one in list(self.withdrawn.values()))
+
     def never_made(self, root: int, error: AccelError) -> None:
         """Remember what failed first, as in a `Refusal`, for what comes of it."""
         newest = next(reversed(self.pending), 0)
