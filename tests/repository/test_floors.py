@@ -64,6 +64,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"suspension"},
         {"supervision"},
         {"device"},
+        {"placement"},
         {"assembly"},
     ),
     "libraries": ({"authoring"}, {EVERY_OTHER}, {"array"}, {"fft"}),

@@ -196,11 +196,13 @@ class Backend(Memory, Streams, Copies, UserCode, Protocol):
 
     Attributes:
         model: what it is called.
+        capability: its compute capability, as 9.0; 0 where there is no such thing.
         libraries: what makes the libraries that it has, by name.
         ipc: the way from other processes' memory; None where there is none.
     """
 
     model: str
+    capability: float
     libraries: dict[str, Callable[[], Any]]
     ipc: IpcCopies | None
 
