@@ -16,7 +16,7 @@ class Figures(NamedTuple):
         seconds: how long it takes for one message, as it was seen to while busy; 0 until then.
         free_bytes: what nobody uses or has reserved; None before its first context.
         capability: as CUDA counts compute capability, 9.0; 0 where there is none.
-        placed: how many messages were placed there.
+        last_placed: which of the system's placements was its last; 0 before it had one.
     """
 
     device: str
@@ -25,7 +25,7 @@ class Figures(NamedTuple):
     seconds: float = 0.0
     free_bytes: int | None = None
     capability: float = 0.0
-    placed: int = 0
+    last_placed: int = 0
 
 
 class MessagePlaced(Event, frozen=True):

@@ -73,7 +73,7 @@ class Measured:
     """One device and its figures; the caller holds placement's lock."""
 
     def __init__(self, device: Device, clock: Callable[[], float] = time.monotonic) -> None:
-        self.device, self.placed = device, 0
+        self.device, self.last_placed = device, 0
         self.reservations: list[Reservation] = []
         self._clock, self._speed = clock, Speed()
         self._promised: deque[tuple[int, int]] = deque()  # until message, bytes
@@ -104,7 +104,7 @@ class Measured:
             self._speed.seconds,
             free,
             device.capability,
-            self.placed,
+            self.last_placed,
         )
 
     def _settle(self, now: float) -> None:

@@ -1,5 +1,6 @@
 """Sends messages that name no device, and keys to the device that is theirs."""
 
+import itertools
 import threading
 import time
 from collections.abc import Sequence
@@ -40,7 +41,8 @@ class Placement:
         self._devices = {one.name: one for one in devices}
         self._events = events
         self._measured = {one.name: Measured(one) for one in devices}
-        self._lock = threading.RLock()
+        self._lock = threading.RLock()  # a finalizer may ask in the middle
+        self._placements = itertools.count(1)
 
     def ask(
         self,
@@ -60,6 +62,7 @@ class Placement:
         if not isinstance(message, Operation):
             text = f"ask() takes a message, as blas.Gemm(a, b), not a {type(message).__name__}"
             raise InvalidArgument(text)
+        require_bytes(hints.nbytes or None, "nbytes")
         if near is not None:
             hints = hints._replace(near=self._of(near).name)
         pinned = self._pinned(message)
@@ -77,7 +80,7 @@ class Placement:
                         continue  # it was lost meanwhile: its figures say so now
                     raise
                 with self._lock:
-                    measured.placed += 1
+                    measured.last_placed = next(self._placements)
                     if hints.nbytes:
                         measured.promise(hints.nbytes)
                 self._tell(message, choice, choice.chosen, figures)
@@ -88,18 +91,12 @@ class Placement:
                 device.requests.pump.require_free()
             time.sleep(LOOK_S)
 
-    def _decide(
-        self, figures: tuple[Figures, ...], hints: Hints, pinned: Device | None
-    ) -> Choice:
+    def _decide(self, figures: tuple[Figures, ...], hints: Hints, pinned: Device | None) -> Choice:
         """Choose the device of a message, or wait for room."""
         if pinned is not None:
             (chosen,) = [one for one in figures if one.device == pinned.name]
             return Choice(chosen, "its operands lie there", {})
-        choice = choose(self.policy, figures, hints, self.depth)
-        if choice.chosen is not None and choice.chosen not in figures:
-            text = f"the policy returned {choice.chosen!r}; return one of the figures it was given"
-            raise InvalidArgument(text)
-        return choice
+        return choose(self.policy, figures, hints, self.depth)
 
     def _tell(
         self, message: object, choice: Choice, chosen: Figures, figures: tuple[Figures, ...]

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from accel_lab.compute.events.placement import Figures
-from accel_lab.display.sizes import size
-from accel_lab.errors import NoDevice
+from accel_lab.display.sizes import compared
+from accel_lab.errors import InvalidArgument, NoDevice
 
 ONCE_NONE_RUNS = ("starting", "restarting", "half-open")
 """States in which a message waits for a context that comes by itself."""
@@ -35,12 +35,12 @@ Policy: TypeAlias = Callable[[Sequence[Figures], Hints], Figures]
 
 
 class RoundRobin:
-    """Takes the devices in turn: the one that was given fewest."""
+    """Takes the devices in turn."""
 
     def __call__(self, candidates: Sequence[Figures], hints: Hints) -> Figures:
-        """Return the device that was given fewest messages."""
+        """Return the device whose last message was placed before those of all others."""
         del hints
-        return min(candidates, key=lambda one: one.placed)
+        return min(candidates, key=lambda one: one.last_placed)
 
 
 class LeastLoaded:
@@ -53,7 +53,7 @@ class LeastLoaded:
         usual = min((one.seconds for one in candidates if one.seconds), default=1.0)
         return min(
             candidates,
-            key=lambda one: ((one.outstanding + 1) * (one.seconds or usual), one.placed),
+            key=lambda one: ((one.outstanding + 1) * (one.seconds or usual), one.last_placed),
         )
 
 
@@ -121,6 +121,7 @@ def choose(policy: Policy, figures: Sequence[Figures], hints: Hints, depth: int)
 
     Raises:
         NoDevice: none may take it; says of each why.
+        InvalidArgument: the policy chose what is not among those that may.
     """
     refused = {one.device: why for one in figures if (why := _unfit(one, hints))}
     fit = [one for one in figures if one.device not in refused]
@@ -142,7 +143,11 @@ def choose(policy: Policy, figures: Sequence[Figures], hints: Hints, depth: int)
     by = Affinity(among=policy) if near else policy
     name = getattr(policy, "__name__", type(policy).__name__)
     reason = f"{name}, near {hints.near}" if hints.near is not None else name
-    return Choice(by(room, hints), reason, refused)
+    chosen = by(room, hints)
+    if chosen not in room:
+        text = f"the policy returned {chosen!r}; return one of the figures that it was given"
+        raise InvalidArgument(text)
+    return Choice(chosen, reason, refused)
 
 
 def _rank(one: Figures) -> int:
@@ -161,5 +166,7 @@ def _unfit(one: Figures, hints: Hints) -> str:
     if one.capability < hints.capability:
         return f"its compute capability is {one.capability}, not {hints.capability}"
     if hints.nbytes and one.free_bytes is not None and one.free_bytes < hints.nbytes:
-        return f"{size(max(0, one.free_bytes))} are free, not {size(hints.nbytes)}"
+        free = max(0, one.free_bytes)
+        told = compared(free, hints.nbytes)
+        return f"{told(free)} are free, not {told(hints.nbytes)}"
     return ""
