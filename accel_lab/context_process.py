@@ -260,7 +260,10 @@ def be_context(
     no_terminal.do_without()
     INTERRUPTS.serve()
     Control(channel, service, context, arena, surplus).start()
-    service.send([Born(os.getpid(), backend.model, context.limit_bytes, list(context.actors))])
+    libraries = list(context.actors)
+    service.send(
+        [Born(os.getpid(), backend.model, context.limit_bytes, libraries, backend.capability)]
+    )
     service.run()
     context.finish()
 

@@ -36,13 +36,15 @@ from accel_lab.compute.lineage.record_thread import RecordThread
 from accel_lab.compute.lineage.recorder import Recorder
 from accel_lab.compute.machine.host_memory import host_memory_bytes
 from accel_lab.compute.machine.loaded_driver import UNPROTECTED, open_contexts
-from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.buffer import AccelRef, Ref
 from accel_lab.compute.message.operation import DEFAULT_TIMEOUT_S, OWN_TIMEOUT, Operation
 from accel_lab.compute.message.validation import require_bytes, require_timeout, require_word
 from accel_lab.compute.output import cell_origin
 from accel_lab.compute.output.output_queue import OutputQueue
 from accel_lab.compute.peers.auto_copy import AutoCopy, copy_to
 from accel_lab.compute.peers.topology import P2pTopology
+from accel_lab.compute.placement.placement import Placement, Shard
+from accel_lab.compute.placement.policies import Hints
 from accel_lab.compute.process import standard_streams
 from accel_lab.compute.process.spawner import Spawner
 from accel_lab.compute.requests.requests import closed
@@ -424,6 +426,45 @@ class System(Uncopied):
     def worlds(self) -> Worlds:
         """Its worlds, as views look at them."""
         return Worlds(self._assembly.groups, self.events, self._event_loop, self.backend)
+
+    def ask(
+        self,
+        message: Operation[Any],
+        *,
+        nbytes: int = 0,
+        capability: float = 0.0,
+        priority: int = 0,
+        near: Ref[Any] | Device | None = None,
+        timeout_s: float | None = OWN_TIMEOUT,
+        nowait: bool = False,
+    ) -> Any:
+        """Send a message to a device that `lab.placement` chooses; returns what `Device.ask` does.
+
+        Operands decide where it goes, if it has any. Blocks while all devices have full queues.
+
+        Parameters:
+            nbytes: the memory that it takes; a device with less free is not chosen.
+            capability: the least compute capability that it needs, as 9.0.
+            priority: above 0 it goes where it begins soonest, and waits for no room.
+            near: a handle, or a device, that it should be close to.
+            timeout_s, nowait: as in `Device.ask`.
+
+        Raises:
+            NoDevice: no device may take it; `why` says of each the reason.
+            InvalidArgument: its operands lie on two devices, or do not fit.
+            AccelError: as `Device.ask`.
+        """
+        hints = Hints(nbytes, capability, priority)
+        return self.placement.ask(message, hints, near, timeout_s, nowait=nowait)
+
+    def shard(self, key: str | bytes | int) -> Shard:
+        """Return what sends to the device of a key, always the same while its circuit is closed."""
+        return Shard(key, self.placement)
+
+    @cached_property
+    def placement(self) -> Placement:
+        """What chooses devices for `ask` and `shard`: its policy, and reservations of memory."""
+        return Placement(self.devices, self.events)
 
     def ready(self, timeout_s: float = 120.0) -> Self:
         """Block until every device's context is up, those apart that are suspended.

@@ -117,6 +117,31 @@ class Device(Address):
         return self._requests.in_flight
 
     @property
+    def outstanding(self) -> int:
+        """How many messages have no answer, those that wait for a context, too; reads the wire."""
+        requests = self._requests
+        link = requests.connection.current_link
+        if link is not None and requests.answers.pending:
+            requests.flush()
+            link.drain()
+        return len(requests.answers.pending) + requests.withdrawn
+
+    @property
+    def free_bytes(self) -> int | None:
+        """How much of its memory is free, as told each second; None before its first context."""
+        health = self._supervisor.health
+        return None if health.total_bytes is None else health.total_bytes - health.used_bytes
+
+    @property
+    def capability(self) -> float:
+        """Its compute capability, as 9.0; 0 where there is none, and before its first context."""
+        return self._supervisor.health.capability
+
+    def probe(self) -> None:
+        """Try a context where the circuit has been open for long enough; returns at once."""
+        self._supervisor.wake()
+
+    @property
     def last_number(self) -> int:
         """The number of the message that was sent last, as views show it; 0 before the first."""
         return self._requests.last_number

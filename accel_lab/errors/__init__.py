@@ -19,6 +19,7 @@
     ├── GroupAborted                      a part of a message to several devices failed, or was late
     ├── StageFailed                       an item of a pipeline failed; see `__cause__`
     ├── CircuitOpen                       the device lost its context too often; `reset()` it
+    ├── NoDevice                          no device may take a message that names none, and why
     ├── QueueFull                         the bounded queue has no room
     ├── Cancelled                         the request was cancelled
     │   └── Interrupted                   … while its function ran
@@ -367,6 +368,17 @@ class CircuitOpen(AccelError):
     """The device lost its context too often in a short time and no longer restarts it."""
 
     remedy = "Fix the cause, then call device.reset()."
+
+
+class NoDevice(AccelError, fields=("why",)):
+    """No device may take a message that names none.
+
+    Attributes:
+        why: the reason of each device, by its name.
+    """
+
+    remedy = "Look at why: reset a device, free memory, or ask for less."
+    why: dict[str, str]
 
 
 class QueueFull(AccelError):

@@ -64,7 +64,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"suspension"},
         {"supervision"},
         {"device"},
-        {"peers"},
+        {"peers", "placement"},
         {"assembly"},
     ),
     "libraries": ({"authoring"}, {EVERY_OTHER}, {"array"}, {"fft"}),

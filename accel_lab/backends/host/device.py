@@ -74,6 +74,7 @@ class HostBackend:
     """A share of this machine's memory and one of its threads."""
 
     def __init__(self, index: int) -> None:
+        self.capability = 0.0
         self.model = f"{_processor()}, part {index}"
         self.total_bytes = _memory_bytes() // SHARE
         self.arrays: ModuleType = np

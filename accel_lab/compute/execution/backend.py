@@ -216,12 +216,14 @@ class Backend(Memory, Streams, Copies, UserCode, Protocol):
 
     Attributes:
         model: what it is called.
+        capability: its compute capability, as 9.0; 0 where there is no such thing.
         libraries: what makes the libraries that it has, by name.
         ipc: the way from other processes' memory; None where there is none.
         peers: the way to and from other devices' memory; None where there is none.
     """
 
     model: str
+    capability: float
     libraries: dict[str, Callable[[], Any]]
     ipc: IpcCopies | None
     peers: PeerMemory | None

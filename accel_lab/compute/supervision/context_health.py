@@ -14,6 +14,7 @@ class ContextHealth:
 
     Attributes:
         model, total_bytes: of the device; "" and None until its first context was up.
+        capability: its compute capability, 0 where it has none.
         used_bytes: what its buffers take.
         libraries: those that it has.
         library_restarts: how often each of them was replaced; written where the wire is read.
@@ -23,6 +24,7 @@ class ContextHealth:
     def __init__(self) -> None:
         self.model = ""
         self.total_bytes: int | None = None
+        self.capability = 0.0
         self.used_bytes = 0
         self.libraries: list[str] = []
         self.library_restarts: dict[str, int] = {}
@@ -37,6 +39,7 @@ class ContextHealth:
         """A context is up; `empty` when it gets nothing back of what the last one held."""
         self._heard = time.monotonic()
         self.model, self.total_bytes, self.libraries = born.model, born.total_bytes, born.libraries
+        self.capability = born.capability
         self.library_restarts, self.statistics = {}, {}
         if empty:
             self.used_bytes = 0

@@ -124,6 +124,7 @@ class Born(msgspec.Struct, frozen=True, array_like=True, tag=8):
     model: str
     total_bytes: int
     libraries: list[str]
+    capability: float = 0.0
 
 
 class Crowded(msgspec.Struct, frozen=True, array_like=True, tag=9):

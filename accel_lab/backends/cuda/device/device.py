@@ -56,7 +56,9 @@ class CudaDevice:
         runtime.setDevice(index)
         # The first call that needs the context makes it, which takes most of the time.
         self.total_bytes: int = runtime.memGetInfo()[1]
-        self.model: str = runtime.getDeviceProperties(index)["name"].decode()
+        properties = runtime.getDeviceProperties(index)
+        self.model: str = properties["name"].decode()
+        self.capability = properties["major"] + properties["minor"] / 10
         self.arrays: ModuleType = cupy
         self.ipc: IpcCopies | None = self
         self.peers: PeerMemory | None = self
