@@ -75,11 +75,12 @@ def tolerance(message: Operation[Any], dtype: str) -> float:
 def _units(message: Any, name: str) -> float:
     if name in _FIXED:
         return _FIXED[name]
-    if name in {"Gemm", "GemmStridedBatched", "Gemv"}:
-        trans = message.trans if name == "Gemv" else message.trans_a
+    if name in {"Gemm", "GemmStridedBatched", "Gemv", "Matmul"}:
+        trans = message.trans if name == "Gemv" else getattr(message, "trans_a", "n")
         return 8 + 4 * math.sqrt(message.a.shape[-1 if trans == "n" else -2])
-    if name == "Matmul":
-        return 8 + 4 * math.sqrt(message.a.shape[-1])
+    if name == "Reduce" and message.library == "tensor":
+        kept = math.prod(message.makes().shape)  # its axes have names
+        return 8 + 4 * math.sqrt(message.x.size / max(kept, 1))
     if name == "Reduce":
         return 8 + 4 * math.sqrt(math.prod(message.x.shape[axis] for axis in message.axes()))
     if name in {"Dot", "Nrm2", "Scan", "Bincount"}:
