@@ -70,9 +70,9 @@ class Communicator:
             AccelError: none can be made, and why.
             TimeoutError: it took longer than `timeout_s`.
         """
+        if self.state == "whole" and self._generations != self._now():
+            self.lose("a device has another context", self._comm)
         with self._changed:
-            if self.state == "whole" and self._generations != self._now():
-                self.lose("a device has another context")
             if self.state == "given up":
                 self._begin()
             if not self._changed.wait_for(lambda: self.state != "forming", timeout_s):
