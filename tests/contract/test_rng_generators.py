@@ -3,6 +3,8 @@
 As in `test_rng_distributions`, a statistical test fails for one seed in 1e6 if all is right.
 """
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
@@ -355,3 +357,12 @@ def test_weights_that_do_not_fit_are_refused(device: Device, mistake: str) -> No
     error = UnsupportedDtype if mistake == "dtype" else InvalidArgument
     with refused(device, *words, error=error):
         rng.discrete(weights, 3, index)
+
+
+def test_sobols_directions_need_no_import_of_scipys_statistics() -> None:
+    """That takes most of a second, of every context that follows a lost one."""
+    code = (
+        "import sys; from accel_lab.libraries.rng.points import joe_kuo; joe_kuo(3, 32); "
+        "assert 'scipy.stats' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

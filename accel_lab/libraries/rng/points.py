@@ -97,7 +97,7 @@ def sobol(
 @lru_cache(maxsize=4)
 def joe_kuo(dimensions: int, bits: int) -> Any:
     """Return the directions (dimensions, bits), the first one with the highest bit."""
-    with np.load(str(files("scipy.stats") / "_sobol_direction_numbers.npz")) as file:
+    with np.load(str(files("scipy") / "stats" / "_sobol_direction_numbers.npz")) as file:
         polynomials = file["poly"][:dimensions].astype(np.uint64)
         first = file["vinit"][:dimensions].astype(np.uint64)
     degree = np.frompyfunc(lambda p: int(p).bit_length() - 1, 1, 1)(polynomials).astype(int)

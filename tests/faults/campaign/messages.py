@@ -6,7 +6,6 @@ what has another shape is read once and dropped.
 
 import operator
 import random
-from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
@@ -16,7 +15,9 @@ from accel_lab import array, blas, fft, jit, rng
 from accel_lab.compute.message.builtin import Ping
 from accel_lab.libraries.array.library import Copy
 from tests.contract import philox
-from tests.faults.campaign.twin import Array, Cell, Sent, Twin
+from tests.faults.campaign.libraries import WAYS
+from tests.faults.campaign.plan import Message
+from tests.faults.campaign.twin import Array, Cell, Sent, Twin, leaf, made
 
 SMALL, LARGE = (8, 8), (64, 64)
 SOURCE = """
@@ -26,7 +27,31 @@ __global__ void mend(double* x, double v, int n) {
 }
 """
 
-Send = Callable[["Senders", Twin, random.Random], Sent]
+OWN = {"array": 5, "blas": 5, "fft": 2, "rng": 1}
+"""How many ways a family has that are written here; those of `libraries` follow."""
+GATED = {
+    "put": ["Put", "Allocate"],
+    "get": ["Download"],
+    "array": ["Copy", "Transpose", "Full", "Cast"],
+    "blas": ["Gemm", "Axpy", "Scal", "Nrm2"],
+    "fft": ["R2C", "C2R"],
+    "rng": ["Uniform"],
+    "jit": ["Compile", "LaunchKernel"],
+    "run": ["Run"],
+    "ping": ["Ping"],
+    "tell": ["Ping", "Copy"],
+}
+
+
+def ways(family: str) -> int:
+    """Return in how many ways a family's messages can be sent, as the plan deals them."""
+    return OWN.get(family, 1) + len(WAYS.get(family, ()))
+
+
+def gated(message: Message) -> list[str]:
+    """Return the types of which one stops at a gate when this message is sent."""
+    way = message.turn % ways(message.family) - OWN.get(message.family, 1)
+    return GATED[message.family] if way < 0 else [WAYS[message.family][way].kind]
 
 
 def halve(x: Any) -> None:
@@ -49,14 +74,22 @@ class Senders:
         self.lab = lab
         self._kernels: dict[str, jit.Kernel] = {}
 
-    def send(self, twin: Twin, family: str, dice: random.Random) -> Sent:
+    def send(self, twin: Twin, message: Message) -> Sent:
         """Send one message of a family and enter what it makes."""
-        sent: Sent = getattr(self, f"_{family}")(twin, dice)
-        return sent
+        family, dice = message.family, random.Random(message.seed)
+        if family not in OWN:
+            sent: Sent = getattr(self, f"_{family}")(twin, dice)
+            return sent
+        way = message.turn % ways(family)
+        if way >= OWN[family]:
+            x, y = _pair(twin, dice)
+            return WAYS[family][way - OWN[family]].send(twin, x, y, dice.randrange(8))
+        own: Sent = getattr(self, f"_{family}")(twin, dice, way)
+        return own
 
     def put(self, twin: Twin, value: Array) -> Sent:
         """Put an array."""
-        return _made("put", twin, twin.device.put(value), lambda: value)
+        return made("put", twin, twin.device.put(value), lambda: value)
 
     def upload(self, twin: Twin, dice: random.Random) -> Sent:
         """Put an array that goes by the arena, half of the time from lab memory."""
@@ -100,62 +133,60 @@ class Senders:
             source = self.lab.empty(LARGE, "float64")
             source[...] = value
         ref = twin.device.put(source)
-        return _made("put", twin, ref, lambda: value)
+        return made("put", twin, ref, lambda: value)
 
     def _get(self, twin: Twin, dice: random.Random) -> Sent:
         x = _pick(twin, dice)
         return Sent("get", twin.device.get(x.ref), np.copy, (x,))
 
-    def _array(self, twin: Twin, dice: random.Random) -> Sent:
+    def _array(self, twin: Twin, dice: random.Random, way: int) -> Sent:
         x, y = _pair(twin, dice)
-        match dice.randrange(5):
+        match way:
             case 0:
-                return _made("array", twin, array.copy(x.ref), np.copy, x)
+                return made("array", twin, array.copy(x.ref), np.copy, x)
             case 1:
-                return _made("array", twin, array.transpose(x.ref), np.transpose, x, base=x)
+                return made("array", twin, array.transpose(x.ref), np.transpose, x, base=x)
             case 2:
                 number = dice.uniform(-1, 1)
                 ref = array.full(twin.device, SMALL, number, dtype="float64")
-                return _made("array", twin, ref, lambda: np.full(SMALL, number))
+                return made("array", twin, ref, lambda: np.full(SMALL, number))
             case 3:
-                return _leaf(
-                    "array", twin, array.cast(x.ref, "float32"), lambda a: a.astype("f"), x
-                )
+                return leaf("array", twin, array.cast(x.ref, "float32"), lambda a: a.astype("f"), x)
             case _:
                 reply = array.copy(x.ref, out=y.ref)
                 return Sent("array", reply, np.copy, (x,), writes=y)
 
-    def _blas(self, twin: Twin, dice: random.Random) -> Sent:
+    def _blas(self, twin: Twin, dice: random.Random, way: int) -> Sent:
         x, y = _pair(twin, dice)
-        match dice.randrange(5):
+        match way:
             case 0:
                 ref = blas.gemm(x.ref, y.ref, alpha=1 / 64)
-                return _made("blas", twin, ref, lambda a, b: a @ b / 64, x, y)
+                return made("blas", twin, ref, lambda a, b: a @ b / 64, x, y)
             case 1:
                 ref = blas.axpy(x.ref, y.ref, alpha=-0.5)
-                return _made("blas", twin, ref, lambda a, b: -0.5 * a + b, x, y)
+                return made("blas", twin, ref, lambda a, b: -0.5 * a + b, x, y)
             case 2:
                 reply = blas.scal(x.ref, 0.5, out=x.ref)
                 return Sent("blas", reply, lambda a: 0.5 * a, (x,), writes=x)
             case 3:
                 norm = blas.nrm2(array.slice(x.ref, 0))
-                return _leaf("blas", twin, norm, lambda a: np.asarray(np.linalg.norm(a[0])), x)
+                return leaf("blas", twin, norm, lambda a: np.asarray(np.linalg.norm(a[0])), x)
             case _:
                 twice = blas.scal(x.ref, 2.0)
                 half = blas.scal(twice, 0.25)
-                return _made("blas", twin, half, lambda a: 0.5 * a, x, via=(twice,))
+                return made("blas", twin, half, lambda a: 0.5 * a, x, via=(twice,))
 
-    def _fft(self, twin: Twin, dice: random.Random) -> Sent:
+    def _fft(self, twin: Twin, dice: random.Random, way: int) -> Sent:
         x = _pick(twin, dice)
-        if dice.randrange(2):
-            return _leaf("fft", twin, fft.rfft(x.ref), np.fft.rfft, x)
+        if way:
+            return leaf("fft", twin, fft.rfft(x.ref), np.fft.rfft, x)
         half = fft.rfft(x.ref)
-        return _made("fft", twin, fft.irfft(half), np.copy, x, via=(half,))
+        return made("fft", twin, fft.irfft(half), np.copy, x, via=(half,))
 
-    def _rng(self, twin: Twin, dice: random.Random) -> Sent:
+    def _rng(self, twin: Twin, dice: random.Random, _: int) -> Sent:
         seed = dice.randrange(8)
         ref = rng.uniform(twin.device, SMALL, "float64", seed=seed)
-        return _made("rng", twin, ref, lambda: uniform(seed).copy())
+        return made("rng", twin, ref, lambda: uniform(seed).copy())
 
     def _jit(self, twin: Twin, dice: random.Random) -> Sent:
         x, way = _pick(twin, dice, views=False), dice.randrange(3)
@@ -169,7 +200,7 @@ class Senders:
         x, run = _pick(twin, dice), partial(twin.device.run, timeout_s=600.0)
         match dice.randrange(5):
             case 0:
-                return _made("run", twin, run(np.tanh, x.ref, pure=True), np.tanh, x)
+                return made("run", twin, run(np.tanh, x.ref, pure=True), np.tanh, x)
             case 1:
                 return Sent("run", run(halve, x.ref), _half, (x,), writes=x)
             case 2:
@@ -179,7 +210,7 @@ class Senders:
                 return Sent("run", run(len, bytes(600_000)), lambda: 600_000)
             case _:
                 ran = run(np.negative, x.ref, pure=True)
-                return _made("run", twin, array.copy(ran), np.negative, x, via=(ran,))
+                return made("run", twin, array.copy(ran), np.negative, x, via=(ran,))
 
     def _ping(self, twin: Twin, _: random.Random) -> Sent:
         return Sent("ping", twin.device.ping(), _nothing)
@@ -198,25 +229,6 @@ def _nothing() -> None:
 
 def _half(a: Array) -> Array:
     return 0.5 * a
-
-
-def _made(
-    family: str,
-    twin: Twin,
-    ref: Any,
-    compute: Callable[..., Any],
-    *x: Cell,
-    base: Cell | None = None,
-    via: tuple[Any, ...] = (),
-) -> Sent:
-    cell = Cell(ref, base)
-    twin.keep(cell)
-    return Sent(family, ref, compute, x, makes=cell, via=via)
-
-
-def _leaf(family: str, twin: Twin, ref: Any, compute: Callable[..., Any], *x: Cell) -> Sent:
-    """Read a buffer of another shape at once."""
-    return Sent(family, twin.device.get(ref), compute, x, via=(ref,))
 
 
 def _pick(twin: Twin, dice: random.Random, *, views: bool = True) -> Cell:

@@ -8,7 +8,7 @@ import hashlib
 import itertools
 import random
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 # What only a context that stands at a gate can be told to do; the others are messages, too.
@@ -46,10 +46,31 @@ VARIANTS = 6
 
 
 class Message(NamedTuple):
-    """One message to send: its family, and the seed of all other choices."""
+    """One message to send.
+
+    Attributes:
+        seed: of all choices but the next.
+        turn: its place among those of its family that its fault meets: each takes the next way.
+    """
 
     family: str
     seed: int
+    turn: int
+
+
+class Turns:
+    """Deals the messages of a family in turn to a fault, so that it meets every way to send one.
+
+    Those that stand at a gate are dealt apart. They are few, so faults begin at different ways.
+    """
+
+    def __init__(self) -> None:
+        self._next: dict[tuple[str, str, bool], Iterator[int]] = {}
+
+    def take(self, fault: str, family: str, *, gated: bool) -> int:
+        """Return the next turn."""
+        first = 2 * FAULTS.index(fault) if fault in FAULTS else 0
+        return next(self._next.setdefault((fault, family, gated), itertools.count(first)))
 
 
 class Scene(NamedTuple):
@@ -86,22 +107,22 @@ def plan(
     Parameters:
         share: how much of it all to keep, drawn at random.
     """
-    dice = random.Random(seed)
+    dice, turns = random.Random(seed), Turns()
     deck: list[Scene] = []
     for fault, phase in itertools.product(FAULTS, PHASES[:-1]):
         # A device may be up again, or a deadline pass, before the fault strikes: allow for that.
         spare = 2 if phase == "restarting" else int(fault == "hang")
         for _ in range(times + spare):
             heads = families if phase == "running" else [""]
-            deck += [_scene(fault, phase, head, families, dice) for head in heads]
+            deck += [_scene(fault, phase, head, families, dice, turns) for head in heads]
     dice.shuffle(deck)
     return _deal(deck[: round(len(deck) * share)], devices, dice)
 
 
 def supplement(seed: int, devices: int, lacking: Mapping[Cell, int]) -> list[Round]:
     """Return rounds with what came too late: a device was up again before the fault struck."""
-    dice = random.Random(seed)
-    deck = [_scene(*head, FAMILIES, dice) for head in _heads(lacking) for _ in range(2)]
+    dice, turns = random.Random(seed), Turns()
+    deck = [_scene(*head, FAMILIES, dice, turns) for head in _heads(lacking) for _ in range(2)]
     return _deal(deck, devices, dice)
 
 
@@ -111,7 +132,7 @@ def groups(seed: int, devices: int, lacking: Mapping[Cell, int]) -> list[Round]:
     Parameters:
         lacking: how often each phase and family is to be met by `NEIGHBOUR`.
     """
-    dice = random.Random(seed)
+    dice, turns = random.Random(seed), Turns()
     rounds: list[Round] = []
     for restarting in (False, True):  # a device that restarts has all others restart
         heads = [head for head in _heads(lacking) if (head[1] == "restarting") == restarting]
@@ -120,8 +141,10 @@ def groups(seed: int, devices: int, lacking: Mapping[Cell, int]) -> list[Round]:
             striker, *others = dice.sample(range(devices), devices)
             phase = "restarting" if restarting else dice.choice(PHASES[:-2])
             head = dice.choice(FAMILIES) if phase == "running" else ""
-            strike = _scene(dice.choice(LOSSES), phase, head, FAMILIES, dice)
-            met = [(one, _scene(*heads.pop(), FAMILIES, dice)) for one in others[: len(heads)]]
+            strike = _scene(dice.choice(LOSSES), phase, head, FAMILIES, dice, turns)
+            met = [
+                (one, _scene(*heads.pop(), FAMILIES, dice, turns)) for one in others[: len(heads)]
+            ]
             rounds.append(((striker, strike), *met))
     return rounds
 
@@ -152,7 +175,7 @@ def closings(
     A system that is closed has no context left for a fault to strike: it comes just before, or
     while it closes. `close` itself is a fault that meets every other phase.
     """
-    dice = random.Random(seed)
+    dice, turns = random.Random(seed), Turns()
     phases = [phase for phase in PHASES[:-1] if phase != "running"] * times
     heads = [("running", family) for family in families] * times
     stages = [(phase, "") for phase in phases] + heads
@@ -160,7 +183,9 @@ def closings(
     dice.shuffle(stages)
     dice.shuffle(faults)
     pairs = list(zip(faults, itertools.cycle(stages), strict=False))
-    scenes = [_scene(fault, phase, head, families, dice, 10) for fault, (phase, head) in pairs]
+    scenes = [
+        _scene(fault, phase, head, families, dice, turns, 10) for fault, (phase, head) in pairs
+    ]
     return [
         tuple(enumerate(scenes[first : first + devices]))
         for first in range(0, len(scenes), devices)
@@ -173,14 +198,17 @@ def _scene(
     head: str,
     families: tuple[str, ...],
     dice: random.Random,
+    turns: Turns,
     company: int = 2,
 ) -> Scene:
     others = list(families)
     dice.shuffle(others)
     if head:
         others = others[: dice.randint(0, 2) if company == 2 else company]
+    first = [(head, True)] if head else []
     messages = tuple(
-        Message(family, dice.randrange(1 << 30)) for family in [head, *others] if family
+        Message(family, dice.randrange(1 << 30), turns.take(fault, family, gated=gated))
+        for family, gated in [*first, *((other, False) for other in others)]
     )
     return Scene(fault, phase, head, messages, dice.randrange(VARIANTS))
 

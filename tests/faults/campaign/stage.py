@@ -23,7 +23,7 @@ from accel_lab.errors import (
 from tests.faults.campaign import gate
 from tests.faults.campaign import outside_faults as faults
 from tests.faults.campaign.gate import GO, Door, Held
-from tests.faults.campaign.messages import LARGE, SMALL, Senders
+from tests.faults.campaign.messages import LARGE, SMALL, Senders, gated
 from tests.faults.campaign.outside_faults import SIGNALS
 from tests.faults.campaign.plan import INSIDE, ORDERED, Coverage, Message, Scene
 from tests.faults.campaign.store import Fickle
@@ -31,18 +31,6 @@ from tests.faults.campaign.twin import Sent, Twin, same
 from tests.faults.campaign.verdict import REASONS, is_lost_with_journal, may, moves
 
 WAIT_S = 30.0
-GATED = {
-    "put": ["Put", "Allocate"],
-    "get": ["Download"],
-    "array": ["Copy", "Transpose", "Full", "Cast"],
-    "blas": ["Gemm", "Axpy", "Scal", "Nrm2"],
-    "fft": ["R2C", "C2R"],
-    "rng": ["Uniform"],
-    "jit": ["Compile", "LaunchKernel"],
-    "run": ["Run"],
-    "ping": ["Ping"],
-    "tell": ["Ping", "Copy"],
-}
 
 
 class Bench:
@@ -152,9 +140,9 @@ class Stage:
         self.held = self.bench.door.wait(last)
 
     def _running(self) -> None:
-        family = self.scene.family
+        kinds = gated(self.scene.messages[0])
         name = self.bench.gate(self.device)
-        self.device.run(gate.arm, self.bench.door.address, name, GATED[family]).result(WAIT_S)
+        self.device.run(gate.arm, self.bench.door.address, name, kinds).result(WAIT_S)
         if self.scene.fault == "hang":
             self.after.enter_context(faults.short_deadlines(self.device, self.deadline_s))
         self._send_all(self.scene.messages[:1])
@@ -230,9 +218,7 @@ class Stage:
 
     def _send_all(self, messages: tuple[Message, ...] | None = None) -> None:
         for message in self.scene.messages if messages is None else messages:
-            dice = random.Random(message.seed)
-            family = message.family
-            self._enter(lambda f=family, d=dice: self.bench.senders.send(self.twin, f, d))
+            self._enter(lambda m=message: self.bench.senders.send(self.twin, m))
 
     def _enter(self, send: Any) -> None:
         """Send one message, or note why it was refused."""

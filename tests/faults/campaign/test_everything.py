@@ -13,13 +13,38 @@ import pytest
 
 from tests.conftest import require
 from tests.faults.campaign.closing import Closing
-from tests.faults.campaign.plan import CLOSE, FAULTS, PHASES, Cell, Coverage, closings, digest
+from tests.faults.campaign.libraries import WAYS
+from tests.faults.campaign.messages import OWN, gated, ways
+from tests.faults.campaign.plan import (
+    CLOSE,
+    ENDINGS,
+    FAULTS,
+    PHASES,
+    Cell,
+    Coverage,
+    closings,
+    digest,
+    plan,
+)
 from tests.faults.campaign.scenes import TIMES, WORKING, Campaign, opened
 from tests.faults.campaign.store import Fickle
 
 DEVICES, REPLAYED, MANY, STEPS = 3, 6, 22, 2000
 SEED = int(os.environ.get("ACCEL_LAB_SEED", "4"))
 REPEAT = f"ACCEL_LAB_SEED={SEED} ACCEL_LAB_TIMES={TIMES}"
+
+
+def test_every_fault_is_dealt_every_way_to_use_a_library() -> None:
+    """Each way is in flight with each fault, and at the gate of one that ends a context."""
+    met: set[tuple[str, str, int]] = set()
+    gates: set[str] = set()
+    for scene in (scene for scenes in plan(SEED, DEVICES, times=2) for _, scene in scenes):
+        met |= {(scene.fault, m.family, m.turn % ways(m.family)) for m in scene.messages}
+        if scene.phase == "running" and scene.fault in ENDINGS:
+            gates.update(gated(scene.messages[0]))
+    lacking = {(fault, f, way) for fault in FAULTS for f in OWN for way in range(ways(f))} - met
+    assert not lacking
+    assert {way.kind for kinds in WAYS.values() for way in kinds} <= gates
 
 
 @pytest.mark.timeout(600)

@@ -141,6 +141,33 @@ class Twin:
         self.old = [*self.old, *(c for c in made if not c.ref.is_valid)][-4:]
 
 
+def made(
+    family: str,
+    twin: Twin,
+    ref: Any,
+    compute: Callable[..., Any],
+    *x: Cell,
+    base: Cell | None = None,
+    via: tuple[Any, ...] = (),
+) -> Sent:
+    """Enter a request whose buffer later messages use."""
+    cell = Cell(ref, base)
+    twin.keep(cell)
+    return Sent(family, ref, compute, x, makes=cell, via=via)
+
+
+def leaf(
+    family: str,
+    twin: Twin,
+    ref: Any,
+    compute: Callable[..., Any],
+    *x: Cell,
+    via: tuple[Any, ...] = (),
+) -> Sent:
+    """Enter a request whose buffer, of another shape, is read at once."""
+    return Sent(family, twin.device.get(ref), compute, x, via=(*via, ref))
+
+
 def same(found: Any, expected: Any, what: object) -> None:
     """Compare an answer with the twin's."""
     if isinstance(expected, np.ndarray):

@@ -68,8 +68,8 @@ def may(  # noqa: C901, PLR0911 - one for each class
         case StaleRef():
             return any(ref.generation < now and not ref.is_valid for ref in refs)
         case DependencyFailed():
-            if rebuilds and "could not be rebuilt" in str(error):
-                return now > sent.before
+            if rebuilds and "could not be rebuilt" in str(error) and now > sent.before:
+                return True
             cause = error.__cause__
             assert isinstance(cause, AccelError), (sent, error, "does not name what failed first")
             if error.unwritten:
