@@ -94,6 +94,11 @@ def arm(address: str, name: str, kinds: list[str]) -> int:
     return len(chosen)
 
 
+def halve(x: Any) -> None:
+    """Halve in place."""
+    x *= 0.5
+
+
 def holdings() -> tuple[int, int, tuple[tuple[str, int], ...]]:
     """Return how many buffers the context has, their bytes, and whose the largest are."""
     table = _service()._context.table

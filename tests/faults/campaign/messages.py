@@ -15,6 +15,7 @@ from accel_lab import array, blas, fft, jit, rng
 from accel_lab.compute.message.builtin import Ping
 from accel_lab.libraries.array.library import Copy
 from tests.contract import philox
+from tests.faults.campaign.gate import halve
 from tests.faults.campaign.libraries import WAYS
 from tests.faults.campaign.plan import Message
 from tests.faults.campaign.twin import Array, Cell, Sent, Twin, leaf, made
@@ -52,11 +53,6 @@ def gated(message: Message) -> list[str]:
     """Return the types of which one stops at a gate when this message is sent."""
     way = message.turn % ways(message.family) - OWN.get(message.family, 1)
     return GATED[message.family] if way < 0 else [WAYS[message.family][way].kind]
-
-
-def halve(x: Any) -> None:
-    """Halve in place."""
-    x *= 0.5
 
 
 @cache
