@@ -74,13 +74,15 @@ def test_json_keeps_its_names() -> None:
         "compiler",
     ]
     assert by_topic["gpu"][0] == "driver"
-    assert by_topic["cuda"][-6:] == [
+    assert by_topic["cuda"][-8:] == [
         "cupy",
         "cuda-bindings",
         "cuda-core",
         "nvmath-python",
         "cublas",
         "nvrtc",
+        "nccl4py",
+        "nccl",
     ]
     assert by_topic["jupyter"] == [
         "jupyterlab",
