@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -106,11 +107,8 @@ def test_a_card_that_is_lost_in_the_middle_takes_no_other_along(lab: System, whi
     copies = [copied(second, x) for _ in range(50)]
     os.kill(pid_of(lab, lab.devices[which]), signal.SIGKILL)
     for copy in copies:
-        try:
-            values = copy.get(timeout_s=WAIT)
-        except AccelError:
-            continue
-        np.testing.assert_array_equal(values, A)
+        with suppress(AccelError):  # no name keeps what `get` returns: it lies in the arena
+            np.testing.assert_array_equal(copy.get(timeout_s=WAIT), A)
     assert lab.devices[1 - which].generation == 1
     again = copied(second, first.put(A))
     np.testing.assert_array_equal(again.get(timeout_s=WAIT), A)

@@ -13,6 +13,9 @@ from accel_lab.compute.peers.link import NVLINK, Link
 
 PCI = Path("/sys/bus/pci/devices")
 
+_READ, _NVLINK = 0, 2
+"""`nvmlGpuP2PCapsIndex_t`; pynvml's own name for the first is a tuple."""
+
 
 def links_of(names: Mapping[int, str], nvml: Any = None) -> dict[tuple[str, str], Link]:
     """Return the link of each ordered pair of cards, given by their numbers among the visible ones.
@@ -48,9 +51,9 @@ def _link(nvml: Any, source: Any, target: Any) -> Link:
         status = _told(nvml, partial(nvml.nvmlDeviceGetP2PStatus, source, target, capability))
         return status is not None and status == nvml.NVML_P2P_STATUS_OK
 
-    reachable = peer(nvml.NVML_P2P_CAPS_INDEX_READ)
+    reachable = peer(_READ)
     numa = _node(nvml, source), _node(nvml, target)
-    if peer(nvml.NVML_P2P_CAPS_INDEX_NVLINK):
+    if peer(_NVLINK):
         return Link(NVLINK, reachable, _nvlinks(nvml, source, target), numa)
     names = {
         nvml.NVML_TOPOLOGY_INTERNAL: "PIX",

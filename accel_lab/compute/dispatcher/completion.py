@@ -135,16 +135,8 @@ class Completion:
             time.sleep(RETRY_S)
 
     def tasks(self) -> list[Task]:
-        """Return what the side thread waits for; any thread."""
-        batch = self._completer.head
-        if batch is None:
-            return []
-        first, (stream, _) = batch.launches[0], batch.events[0]
-        limit = batch.timeout_s if batch.timeout_s > 0 else None
-        more, traced = len(batch.launches) - 1, first.trace is not None
-        groups = [one.group for one in batch.launches if one.group is not None]
-        group = next((one for one in groups if one.aborted), groups[0] if groups else None)
-        return [Task(batch, first.seq, first.message, stream, limit, more, traced, group)]
+        """Return what of the side thread's work may run by now; any thread."""
+        return [_task(batch) for batch in self._completer.running()]
 
     def _all_done(self) -> bool:
         return all([stream.native.done() for stream in self._streams])  # noqa: C419 - it is faster
@@ -161,3 +153,12 @@ class Completion:
         self._timeout_s = 0.0
         self._look_s = SPIN_FOR_STREAMS_S
         return launched
+
+
+def _task(batch: Batch) -> Task:
+    first, (stream, _) = batch.launches[0], batch.events[0]
+    limit = batch.timeout_s if batch.timeout_s > 0 else None
+    more, traced = len(batch.launches) - 1, first.trace is not None
+    groups = [one.group for one in batch.launches if one.group is not None]
+    group = next((one for one in groups if one.aborted), groups[0] if groups else None)
+    return Task(batch, first.seq, first.message, stream, limit, more, traced, group)

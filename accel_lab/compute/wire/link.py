@@ -30,7 +30,8 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -249,6 +250,11 @@ class Link:
     # Reading.
 
     @property
+    def spins(self) -> bool:
+        """Whether there are cores to read without sleeping."""
+        return self._spin_s > 0.0
+
+    @property
     def is_supervised(self) -> bool:
         """Whether the thread that supervises is reading: it waits for nobody."""
         return self._event_loop.is_current()
@@ -398,6 +404,23 @@ class Link:
         if not soon_s:
             self._skip = self._vain = min(2 * self._vain + 1, SKIP_LIMIT)
         return reply.done
+
+    @contextmanager
+    def reading(self) -> Iterator[Callable[[], bool]]:
+        """Read alone for a while: give what delivers a frame, and tells whether there was one.
+
+        It delivers none where another thread reads.
+        """
+        if not self._begin():
+            yield lambda: False
+            return
+        try:
+            self._claim()
+            if not self.closed:
+                self._transport.wake()
+            yield lambda: not self.closed and self._take()
+        finally:
+            self._let_go()
 
     def collect(self) -> None:
         """Take what has come, so that no other thread has to while this one sends.

@@ -15,6 +15,7 @@ from accel_lab.actor.event_loop import EventLoop, Timer
 from accel_lab.actor.reply import Reply
 from accel_lab.compute.groups.part import Part
 from accel_lab.compute.output import cell_origin
+from accel_lab.compute.wire.link import Link
 from accel_lab.compute.wire.side_channel import GroupWord
 from accel_lab.compute.wire.text import fitting
 from accel_lab.compute.world.member import Draft, results_of_handle
@@ -57,7 +58,7 @@ class GroupReply(Reply[tuple[Any, ...]]):
         follower: Follower | None = None,
     ) -> None:
         first = drafts[0].member.requests.pump
-        super().__init__(PartPump(self, first, self.flush), cell_origin.current())
+        super().__init__(PartPump(self, first, self.flush, self._links), cell_origin.current())
         self.id = 0
         self.results: tuple[Any, ...] = ()
         self.awaited = False
@@ -77,12 +78,17 @@ class GroupReply(Reply[tuple[Any, ...]]):
 
     def pump_of(self, rank: int) -> PartPump:
         """Return what the handle of a rank waits with."""
-        return PartPump(self, self._drafts[rank].member.requests.pump, self.flush)
+        return PartPump(self, self._drafts[rank].member.requests.pump, self.flush, self._links)
 
     def take(self, id_: int, parts: list[Part]) -> None:
         """Take the parts, before any is sent."""
         self.id, self._parts = id_, parts
         self.results = tuple(results_of_handle(part.handle) for part in parts)
+
+    def _links(self) -> list[Link]:
+        """Return the wires of all devices whose contexts take messages."""
+        links = (draft.member.requests.connection.current_link for draft in self._drafts)
+        return [link for link in links if link is not None]
 
     def flush(self) -> None:
         """Send what is held back."""

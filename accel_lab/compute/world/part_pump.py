@@ -1,12 +1,14 @@
 """Waiting for a part of a message to several devices."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from accel_lab.actor.reply import Reply
 from accel_lab.compute.machine import stop_signal
 from accel_lab.compute.requests.reply_pump import ReplyPump
+from accel_lab.compute.wire import joint_spin
+from accel_lab.compute.wire.link import Link
 from accel_lab.display.failure import interrupt
 
 
@@ -22,18 +24,26 @@ class Awaited(Protocol):
 class PartPump:
     """What a handle waits with that is done only when other devices have answered, too.
 
-    The wires are read by the system thread, or by whoever waits for something else of theirs: a
-    reader of one of them would not see what comes on another.
+    All wires are read for a moment, and then by the system thread, or by whoever waits for
+    something else of theirs: a reader of one of them would not see what comes on another.
 
     Parameters:
         pump: of the device.
         flush: sends what is held back for any of the devices.
+        links: returns the wires on which the answer comes; None where it is not worth a look.
     """
 
-    def __init__(self, group: Awaited, pump: ReplyPump, flush: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        group: Awaited,
+        pump: ReplyPump,
+        flush: Callable[[], None],
+        links: Callable[[], Iterable[Link]] | None = None,
+    ) -> None:
         self._group = group
         self._pump = pump
         self._flush = flush
+        self._links = links
 
     def wait(self, reply: Reply[Any], timeout_s: float | None) -> None:
         """Block the calling thread until the reply is done or the time is over."""
@@ -42,6 +52,8 @@ class PartPump:
         try:
             pump.require_free()
             self._flush()
+            if self._links is not None:
+                joint_spin.spin(self._links(), reply)
             reply.block(timeout_s)
             pump.taken(reply)
         except KeyboardInterrupt:
