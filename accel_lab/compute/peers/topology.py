@@ -79,8 +79,8 @@ class P2pTopology(Uncopied):
     def direct(self) -> bool:
         """Whether one card may read another's memory, where the driver lets it (CUDA IPC).
 
-        Off when not set: that way has not run on two cards yet, and copies are staged. It can be
-        set; copies that are sent later go that way. Of no effect on `host`.
+        Off when not set: a loss of either card fails such a copy, and one that is staged is sent
+        again. Copies that are sent after it was set go that way. Of no effect on `host`.
         """
         return self._ways.direct
 

@@ -7,7 +7,7 @@ the arena. Neither waits for the notebook, nor the notebook for them.
 What is open is closed after each copy, so nothing is left open of a process that ends. Where the
 second one ends in the middle, the first one keeps the buffer until that process is gone.
 
-This way is off until it is asked for: it has run with a stand-in for cards, and on none.
+This way is off until it is asked for: a copy is not sent again after a loss.
 """
 
 import itertools

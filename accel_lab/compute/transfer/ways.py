@@ -22,8 +22,8 @@ class Ways:
     """Chooses the way of each copy; any thread.
 
     Attributes:
-        direct: whether a card may read another's memory where the driver lets it. Off: that way
-            has not run on two cards yet.
+        direct: whether a card may read another's memory where the driver lets it. Off: what
+            goes that way is not sent again after a loss.
 
     Parameters:
         is_card: whether the devices are cards.

@@ -87,6 +87,7 @@ class NcclCommunicator:
 
     Attributes:
         sent_bytes: how much this rank has given to NCCL; for people.
+        ending: the thread in which NCCL frees what an aborted one had.
     """
 
     def __init__(
@@ -98,6 +99,7 @@ class NcclCommunicator:
         self._arrays: Any = device.arrays
         self._lock = threading.Lock()  # nobody is inside NCCL with this communicator but its owner
         self._aborted = False
+        self.ending: threading.Thread | None = None
         self._parts: list[Part] = []
         self._stream, self._dtype = 0, ""
 
@@ -155,7 +157,10 @@ class NcclCommunicator:
         self._enter.thread()
         for part in parts:
             part.fail("its communicator was aborted")
-        threading.Thread(target=self._end, name=f"abort of rank {self.rank}", daemon=True).start()
+        self.ending = threading.Thread(
+            target=self._end, name=f"abort of rank {self.rank}", daemon=True
+        )
+        self.ending.start()
 
     def close(self) -> None:
         """Nothing to do: `abort` frees what NCCL has."""

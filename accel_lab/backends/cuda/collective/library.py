@@ -1,6 +1,8 @@
 """Communicators of NCCL's, made by a key that one rank has made."""
 
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 FP8_SINCE = 90
 """From this compute capability on NCCL reduces float8."""
+ENDS_WITHIN_S = 5.0
+LOOK_S = 0.02
 
 
 class CudaCollective:
@@ -29,6 +33,7 @@ class CudaCollective:
     def __init__(self, device: "CudaDevice") -> None:
         self._device = device
         self._enter = Enter(partial(runtime.setDevice, device.index), multiplied)
+        self._made: list[NcclCommunicator] = []
 
     def make_key(self, size: int) -> str:
         """Return a unique id of NCCL's; a thread of it here then waits for the ranks."""
@@ -39,11 +44,13 @@ class CudaCollective:
         """Wait for all ranks; an abort of the group ends that."""
         nccl = bindings()
         self._enter.thread()
+        self._end_others(group)
         config = nccl.Config()
         config.blocking = 0
         rank, size = group.rank, group.size
         made = nccl.comm_init_rank_scalable(size, rank, 1, bytearray.fromhex(key), config.ptr)
         comm = NcclCommunicator(nccl, self._device, self._enter, made, rank, size)
+        self._made.append(comm)
         group.on_abort(comm.abort)
         try:
             comm.settle()
@@ -51,6 +58,25 @@ class CudaCollective:
             comm.abort()
             raise
         return comm
+
+    def _end_others(self, group: Group) -> None:
+        """Wait until NCCL has freed what aborted ones had.
+
+        To free is to wait for the card. Were a new communicator at work meanwhile, that would wait
+        for its kernels, these for the other ranks, and those for what this process cannot do until
+        it has freed.
+
+        Raises:
+            AccelError: the group was aborted meanwhile.
+        """
+        until = time.monotonic() + ENDS_WITHIN_S
+        for comm in list(self._made):
+            while comm.ending is not None and comm.ending.is_alive() and time.monotonic() < until:
+                comm.ending.join(LOOK_S)
+                group.require()
+            if comm.ending is not None:
+                with suppress(ValueError):  # another join looks at the same time
+                    self._made.remove(comm)
 
     def enqueue(self, launch: Launch, comm: NcclCommunicator, work: Callable[[], object]) -> None:
         """Call it at once: what it enqueues comes in the order of the stream."""
