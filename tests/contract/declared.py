@@ -89,8 +89,16 @@ class Declared:
 
 NEED_POINTS = {f"fft.{one}": "at least one" for one in ("C2C", "R2C", "C2R", "R2R")}
 NEED_POINTS |= {"fft.Embedded": "the last array ends behind"}
+NEED_POINTS |= {"primitives.ArgReduce": "at least one"}
 NEED_POINTS |= {f"blas.{one}": "at least one" for one in ("Iamax", "Iamin")}
 """What has no answer if an operand has no element, and the words of its refusal."""
+
+
+SUMS = """
+template <class T> __device__ T sum(T a) { return a + a; }
+template <class T> __device__ T sum(T a, T b) { return a + b; }
+"""
+"""Functions that every dtype has, for `primitives.Transform` of one operand and of two."""
 
 
 EXAMPLES: dict[str, dict[str, Any]] = {
@@ -106,6 +114,8 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "blas.Trsm": {"unit": True},
     "blas.Trsv": {"unit": True},
     "fft.Embedded": {"n": (2,)},
+    "primitives.TopK": {"k": 0},
+    "primitives.Transform": {"op": "sum", "source": SUMS},
     "solver.RandomizedSvd": {"k": 2},
     "tensor.Binary": {"subscripts": "...,...->..."},
     "tensor.Permute": {"subscripts": "...->..."},

@@ -22,7 +22,6 @@ class HistogramEven(Primitive[AccelRef], frozen=True, tag=551):
     edge. What is outside, and NaN, is not counted. Edges and elements are compared as float64.
     """
 
-    shapes: ClassVar = "(n)->?"
     x: AccelRef
     bins: int
     lower: Factor

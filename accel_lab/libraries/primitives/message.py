@@ -66,17 +66,6 @@ def judge_offsets(message: Any, wrong: Any, extent: int) -> AccelError | None:
     return OutOfBounds(f"{kind(message)}: {text}")
 
 
-def require_flag(message: Any, name: str) -> None:
-    """Refuse what is neither True nor False.
-
-    Raises:
-        InvalidArgument: it is neither.
-    """
-    said = getattr(message, name)
-    if type(said) is not bool:
-        raise InvalidArgument(f"{kind(message)}: {name} is {said!r}; it is True or False")
-
-
 def require_count(message: Any, name: str, least: int, most: int) -> None:
     """Refuse what is no integer in a range.
 

@@ -11,7 +11,6 @@ from accel_lab.libraries.primitives.message import (
     Primitive,
     judge_offsets,
     require_count,
-    require_flag,
     require_offsets,
     require_vector,
 )
@@ -86,10 +85,7 @@ class SortPairs(Primitive[SortedPairs], frozen=True, tag=548):
 
 
 class Merge(Primitive[AccelRef], frozen=True, tag=549):
-    """Merge two vectors that are in ascending order; of equal elements those of `a` come first.
-
-    What is not in order gives an order that is none, and no error.
-    """
+    """Merge two vectors in ascending order into one; the result is in order whatever they are."""
 
     shapes: ClassVar = "(n),(m)->?"
     a: AccelRef
@@ -122,13 +118,11 @@ class TopK(Primitive[Top], frozen=True, tag=550):
     def makes(self) -> tuple[Spec, Spec]:
         """Return `k` of both."""
         require_count(self, "k", 0, self.x.size)
-        require_flag(self, "largest")
         return Spec((self.k,), self.x.dtype), Spec((self.k,), "int64")
 
 
 def _require_order(message: Any, dtype: str) -> None:
     require_operator(message, "op", ("less",), dtype)
-    require_flag(message, "descending")
     if message.offsets is not None:
         require_offsets(message, message.offsets)
     if message.source and (message.descending or message.offsets is not None):

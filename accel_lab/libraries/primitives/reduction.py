@@ -53,16 +53,16 @@ class Extreme(NamedTuple):
     """The first least or greatest element.
 
     Attributes:
-        index: where it is, int64.
+        place: where it is, int64.
         value: what it is.
     """
 
-    index: AccelRef
+    place: AccelRef
     value: AccelRef
 
 
 class ArgReduce(Primitive[Extreme], frozen=True, tag=541):
-    """Find the first least ("argmin") or greatest ("argmax") element: its index and its value.
+    """Find the first least ("argmin") or greatest ("argmax") element: its place and its value.
 
     The first NaN counts as both, as in NumPy. A vector without an element is refused.
     """
@@ -75,7 +75,9 @@ class ArgReduce(Primitive[Extreme], frozen=True, tag=541):
     def check(self) -> None:
         """Refuse another word, and nothing."""
         if self.op not in ("argmin", "argmax"):
-            raise InvalidArgument(f"{kind(self)}: op is {self.op!r}; it may be 'argmin' or 'argmax'")
+            raise InvalidArgument(
+                f"{kind(self)}: op is {self.op!r}; it may be 'argmin' or 'argmax'"
+            )
         if not self.x.size:
             text = f"x is {describe(self.x)}, and is to have at least one element"
             raise InvalidArgument(f"{kind(self)}: {text}")

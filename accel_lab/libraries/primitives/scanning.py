@@ -7,7 +7,7 @@ from accel_lab.compute.message.operation import Spec
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.authoring.operand import kind
 from accel_lab.libraries.authoring.options import Factor, Options
-from accel_lab.libraries.primitives.message import Primitive, require_flag, require_vector
+from accel_lab.libraries.primitives.message import Primitive, require_vector
 from accel_lab.libraries.primitives.operators import (
     ASSOCIATIVE,
     DIFFERENCES,
@@ -35,7 +35,6 @@ class Scan(Primitive[AccelRef], frozen=True, tag=543):
     def check(self) -> None:
         """Refuse an operator that is none, or one that nothing can begin with."""
         require_operator(self, "op", ASSOCIATIVE, self.x.dtype)
-        require_flag(self, "exclusive")
         _require_begin(self)
 
     @property
@@ -64,7 +63,6 @@ class ScanByKey(Primitive[AccelRef], frozen=True, tag=544):
         require_vector(self, "keys")
         x = require_vector(self, "x", like="keys")
         require_operator(self, "op", ASSOCIATIVE, x.dtype)
-        require_flag(self, "exclusive")
         require_init(self, x.dtype)
         if not self.exclusive and self.init is not None:
             raise InvalidArgument(f"{kind(self)}: init is of an exclusive scan; set exclusive=True")

@@ -11,14 +11,20 @@ from typing import Any
 from accel_lab.backends.cuda.primitives import operators
 from accel_lab.backends.cuda.primitives.recipes import INDEX, Recipe
 from accel_lab.compute.arrays.dtypes import numpy_dtype
+from accel_lab.libraries.primitives.operators import TYPES
+
+_ADDRESS = 256
 
 
 class _Nowhere:
-    """Stands for an array while an algorithm is compiled: it has a dtype, and no memory."""
+    """Stands for an array while an algorithm is compiled: it has a dtype, and no memory.
+
+    Its address is none that is read, and not 0: CUB's sorts take that for an operand left out.
+    """
 
     def __init__(self, dtype: str) -> None:
         self.dtype, self.shape, self.size = numpy_dtype(dtype), (1,), 1
-        self.data = SimpleNamespace(ptr=0)
+        self.data = SimpleNamespace(ptr=_ADDRESS)
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
@@ -28,7 +34,7 @@ class _Nowhere:
             "typestr": typestr,
             "version": 3,
             "strides": None,
-            "data": (0, False),
+            "data": (_ADDRESS, False),
         }
 
 
@@ -50,7 +56,7 @@ def _reduce(compute: Any, recipe: Recipe, architecture: str) -> Any:
     return compute.make_reduce_into(
         d_in=_Nowhere(dtype),
         d_out=_Nowhere(dtype),
-        op=operators.elementwise(op, 2, dtype, operators.TYPES[dtype], architecture),
+        op=operators.elementwise(op, 2, dtype, TYPES[dtype], architecture),
         h_init=None if recipe.option == "no init" else operators.zero(dtype),
         compute_capability=int(architecture),
     )
@@ -74,7 +80,7 @@ def _segmented_reduce(compute: Any, recipe: Recipe, architecture: str) -> Any:
         d_out=_Nowhere(dtype),
         start_offsets_in=_Nowhere(INDEX),
         end_offsets_in=_Nowhere(INDEX),
-        op=operators.elementwise(op, 2, dtype, operators.TYPES[dtype], architecture),
+        op=operators.elementwise(op, 2, dtype, TYPES[dtype], architecture),
         h_init=operators.zero(dtype),
         compute_capability=int(architecture),
     )
@@ -87,7 +93,7 @@ def _scan(compute: Any, recipe: Recipe, architecture: str) -> Any:
     return make(
         d_in=_Nowhere(dtype),
         d_out=_Nowhere(dtype),
-        op=operators.elementwise(op, 2, dtype, operators.TYPES[dtype], architecture),
+        op=operators.elementwise(op, 2, dtype, TYPES[dtype], architecture),
         init_value=None if recipe.option == "no init" else operators.zero(dtype),
         compute_capability=int(architecture),
     )
@@ -109,7 +115,7 @@ def _unary_transform(compute: Any, recipe: Recipe, architecture: str) -> Any:
     return compute.make_unary_transform(
         d_in=_Nowhere(dtype),
         d_out=_Nowhere(dtype),
-        op=operators.elementwise(op, 1, dtype, operators.TYPES[dtype], architecture),
+        op=operators.elementwise(op, 1, dtype, TYPES[dtype], architecture),
         compute_capability=int(architecture),
     )
 
@@ -120,7 +126,7 @@ def _binary_transform(compute: Any, recipe: Recipe, architecture: str) -> Any:
         d_in1=_Nowhere(dtype),
         d_in2=_Nowhere(dtype),
         d_out=_Nowhere(dtype),
-        op=operators.elementwise(op, 2, dtype, operators.TYPES[dtype], architecture),
+        op=operators.elementwise(op, 2, dtype, TYPES[dtype], architecture),
         compute_capability=int(architecture),
     )
 

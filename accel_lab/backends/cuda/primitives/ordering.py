@@ -56,7 +56,7 @@ class Orders:
         out.values[...] = values[chosen]
         return wrong
 
-    def merge(self, m: Merge, a: Any, b: Any, out: Any) -> None:
+    def merge(self, _: Merge, a: Any, b: Any, out: Any) -> None:
         """Sort both together (cub::DeviceRadixSort)."""
         if out.size:
             self._radix(sortable(cupy.concatenate((a, b))), None, out, None)

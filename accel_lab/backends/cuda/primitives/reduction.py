@@ -47,7 +47,7 @@ class Reductions:
         self._plans.run(
             recipes.extreme(m),
             d_in=places(compute, whole(x)),
-            d_out=compute.ZipIterator(out.value.reshape(1), out.index.reshape(1)),
+            d_out=compute.ZipIterator(out.value.reshape(1), out.place.reshape(1)),
             num_items=x.size,
             op=operator(),
             h_init=None,
@@ -141,9 +141,7 @@ class Reductions:
         """Call a function for each element (cub::DeviceTransform)."""
         if not x.size:
             return
-        operands = (
-            {"d_in": whole(x)} if y is None else {"d_in1": whole(x), "d_in2": whole(y)}
-        )
+        operands = {"d_in": whole(x)} if y is None else {"d_in1": whole(x), "d_in2": whole(y)}
         self._plans.run(
             recipes.transformation(m), **operands, d_out=out, op=operator(), num_items=x.size
         )

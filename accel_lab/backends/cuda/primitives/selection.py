@@ -23,14 +23,14 @@ class Selections:
         """Count in shared memory."""
         count(whole(x), cupy.asarray(m.edges()), out, even=True)
 
-    def histogram_range(self, m: HistogramRange, x: Any, edges: Any, out: Any) -> Any:
+    def histogram_range(self, _: HistogramRange, x: Any, edges: Any, out: Any) -> Any:
         """Search the bin of each element, and count."""
         edges = whole(edges, cupy.float64)
         count(whole(x), edges, out, even=False)
         # A NaN does not ascend either.
         return (~(edges[1:] >= edges[:-1])).sum().reshape(1)
 
-    def run_length_encode(self, m: RunLengthEncode, x: Any) -> tuple[Any, Any, Any]:
+    def run_length_encode(self, _: RunLengthEncode, x: Any) -> tuple[Any, Any, Any]:
         """Keep the first of each run, and its place (cub::DeviceSelect::UniqueByKey)."""
         values, starts = self._distinct(Operator("equal"), x, None)
         ends = cupy.append(starts[1:], cupy.full(min(starts.size, 1), x.size, cupy.int64))

@@ -8,6 +8,7 @@ import numpy as np
 
 from accel_lab.backends.host.jit import HostJit, HostKernel
 from accel_lab.backends.host.primitives.loops import LOOPS
+from accel_lab.errors import CompileError
 from accel_lab.libraries.jit.messages import Compile
 from accel_lab.libraries.primitives.operators import TYPES, Operator
 
@@ -55,7 +56,12 @@ class Functions:
             CompileError: an operator does not compile, or there is no compiler.
         """
         for loop in loops:
-            built = self._jit.build(loop.program())
+            try:
+                built = self._jit.build(loop.program())
+            except CompileError as error:
+                name = loop.operator.name
+                text = f"{name} does not compile:\n{error.log or error}"
+                raise CompileError(text, log=error.log, name=name) from None
             with self._lock:
                 self._kernels[loop] = self._jit.load(built)
 

@@ -27,7 +27,7 @@ class Orders:
             out.keys[...], out.values[...] = keys[at], values[at]
         return wrong
 
-    def merge(self, m: Merge, a: Any, b: Any, out: Any) -> None:  # noqa: ARG002 - as all methods
+    def merge(self, _: Merge, a: Any, b: Any, out: Any) -> None:
         """Sort both together: Timsort finds the two runs."""
         out[...] = np.sort(np.concatenate((a, b)), kind="stable")
 

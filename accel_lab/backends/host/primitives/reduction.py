@@ -40,7 +40,7 @@ class Reductions:
 
     def arg_reduce(self, m: ArgReduce, x: Any, out: Any) -> None:
         """Find an extreme element (numpy.argmin, argmax)."""
-        out.index[...] = at = np.argmin(x) if m.op == "argmin" else np.argmax(x)
+        out.place[...] = at = np.argmin(x) if m.op == "argmin" else np.argmax(x)
         out.value[...] = x[at]
 
     @np.errstate(all="ignore")

@@ -20,7 +20,7 @@ class Selections:
         """Search the bin of each element, and count."""
         out[...] = _counts(x, m.edges())
 
-    def histogram_range(self, m: HistogramRange, x: Any, edges: Any, out: Any) -> Any:  # noqa: ARG002 - as all methods
+    def histogram_range(self, _: HistogramRange, x: Any, edges: Any, out: Any) -> Any:
         """Search the bin of each element, and count."""
         edges = edges.astype(np.float64)
         wrong = ~(edges[1:] >= edges[:-1])  # a NaN does not ascend either
@@ -28,7 +28,7 @@ class Selections:
             out[...] = _counts(x, edges)
         return wrong
 
-    def run_length_encode(self, m: RunLengthEncode, x: Any) -> tuple[Any, Any, Any]:  # noqa: ARG002 - as all methods
+    def run_length_encode(self, _: RunLengthEncode, x: Any) -> tuple[Any, Any, Any]:
         """Return the first of each run, its length and its place."""
         starts = np.flatnonzero(heads_of(x))
         return x[starts], np.diff(starts, append=x.size), starts
