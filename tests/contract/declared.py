@@ -94,13 +94,6 @@ NEED_POINTS |= {f"blas.{one}": "at least one" for one in ("Iamax", "Iamin")}
 """What has no answer if an operand has no element, and the words of its refusal."""
 
 
-SUMS = """
-template <class T> __device__ T sum(T a) { return a + a; }
-template <class T> __device__ T sum(T a, T b) { return a + b; }
-"""
-"""Functions that every dtype has, for `primitives.Transform` of one operand and of two."""
-
-
 EXAMPLES: dict[str, dict[str, Any]] = {
     "array.Binary": {"op": "maximum"},
     "array.Cast": {"dtype": "complex128"},
@@ -115,7 +108,6 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "blas.Trsv": {"unit": True},
     "fft.Embedded": {"n": (2,)},
     "primitives.TopK": {"k": 0},
-    "primitives.Transform": {"op": "sum", "source": SUMS},
     "solver.RandomizedSvd": {"k": 2},
     "tensor.Binary": {"subscripts": "...,...->..."},
     "tensor.Permute": {"subscripts": "...->..."},

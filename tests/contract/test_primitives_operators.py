@@ -178,6 +178,8 @@ def test_what_is_no_operator_is_refused_at_the_call(device: Device) -> None:
         primitives.segmented_reduce(x, offsets, "half_sum", source=SOURCE)
     with refused(device, "Transform", "without source"):
         primitives.transform(x, "square")
+    with refused(device, "Transform", "y is int64[2]", "float32"):
+        primitives.transform(x, "square", offsets, source=SOURCE)
     with refused(device, "Sort", "neither descending nor offsets"):
         primitives.sort(x, "half_sum", source=SOURCE, descending=True)
     with refused(device, "Select", "give one of the two"):

@@ -103,16 +103,19 @@ class Transform(Primitive[AccelRef], frozen=True, tag=546):
     `op` is the name of a function `T op(T)` or `T op(T, T)` of the CUDA C++ `source`.
     """
 
-    shapes: ClassVar = "(n),(n)?->(n)"
     x: AccelRef
     op: str
     y: AccelRef | None = None
     _: Options
     source: str = ""
 
-    def check(self) -> None:
-        """Refuse what is no function."""
-        require_operator(self, "op", (), self.x.dtype)
+    def infer(self) -> Spec:
+        """Return the shape of `x`."""
+        x = require_vector(self, "x")
+        if self.y is not None:
+            require_vector(self, "y", like="x", dtypes=(x.dtype,))
+        require_operator(self, "op", (), x.dtype)
+        return Spec(x.shape, x.dtype)
 
     @property
     def operator(self) -> Operator:

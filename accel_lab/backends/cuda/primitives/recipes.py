@@ -37,7 +37,9 @@ class Recipe(NamedTuple):
 def recipes_of(m: Any) -> tuple[Recipe, ...]:
     """Return what a message needs; nothing for one without an element."""
     make: Callable[[Any], tuple[Recipe, ...]] | None = _OF.get(type(m))
-    return () if make is None else make(m)
+    vectors = [getattr(m, name) for name in ("x", "keys", "a", "b") if hasattr(m, name)]
+    elements = sum(ref.size for ref in vectors)
+    return make(m) if make is not None and elements else ()
 
 
 def reduction(m: Any) -> Recipe:
@@ -147,7 +149,7 @@ _OF: dict[type[Any], Callable[[Any], tuple[Recipe, ...]]] = {
     Sort: _sorts,
     SortPairs: _pair_sorts,
     Merge: lambda m: (radix(m.a.dtype),),
-    TopK: lambda m: (radix(m.x.dtype, INDEX, descending=m.largest),),
+    TopK: lambda m: (radix(m.x.dtype, INDEX, descending=m.largest),) if m.k else (),
     RunLengthEncode: lambda m: (distinct(_EQUAL, m.x.dtype, ""),),
     Unique: lambda m: (distinct(m.operator, m.x.dtype, ""),),
     UniqueByKey: lambda m: (distinct(m.operator, m.keys.dtype, m.values.dtype),),
