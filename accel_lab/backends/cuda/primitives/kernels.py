@@ -5,7 +5,6 @@ from typing import Any
 
 import cupy
 
-from accel_lab.backends.cuda.jit.nvrtc import include_folders
 from accel_lab.libraries.primitives.operators import TYPES
 
 THREADS = 256
@@ -14,7 +13,6 @@ _SHARED_BINS = 4096
 """Up to so many bins each block counts in shared memory first: 16 KiB of counters."""
 
 _HISTOGRAM = r"""
-#include <cuda_fp16.h>
 // Returns the bin of a value, or -1: edges[bin] <= value < edges[bin + 1], the last one inclusive.
 // `even` bins are guessed, and the guess is put right by the edges; others are searched.
 __device__ long long bin_of(double value, const double* edges, long long bins, int even) {
@@ -111,11 +109,13 @@ def wrong_offsets_kernel() -> Any:
 def count(x: Any, edges: Any, out: Any, *, even: bool) -> None:
     """Write how many elements are in each bin; `edges` are float64, `out` int64, nothing has gaps.
 
-    A block counts fewer elements than a counter of 32 bits holds, as there are so many blocks.
+    float16 is widened, which changes no number: CUDA's header for it may not be there. There are so
+    many blocks that no counter of 32 bits overflows.
     """
     out.fill(0)
     if not x.size:
         return
+    x = x.astype(cupy.float32) if x.dtype == cupy.float16 else x
     bins = out.size
     shared = bins <= _SHARED_BINS
     blocks = min(-(-x.size // THREADS), _BLOCKS)
@@ -128,6 +128,5 @@ def count(x: Any, edges: Any, out: Any, *, even: bool) -> None:
 
 @cache
 def _counting() -> Any:
-    names = tuple(f"count<{name}>" for name in TYPES.values())
-    options = ("-std=c++17", *(f"-I{folder}" for folder in include_folders()))
-    return cupy.RawModule(code=_HISTOGRAM, options=options, name_expressions=names)
+    names = tuple(f"count<{kind}>" for dtype, kind in TYPES.items() if dtype != "float16")
+    return cupy.RawModule(code=_HISTOGRAM, options=("-std=c++17",), name_expressions=names)

@@ -7,8 +7,8 @@ from importlib.metadata import version
 from typing import Any
 
 import cupy
+from cupy.cuda import nvrtc
 
-from accel_lab.backends.cuda.jit import nvrtc
 from accel_lab.backends.cuda.primitives.compilation import compiled
 from accel_lab.backends.cuda.primitives.recipes import Recipe
 from accel_lab.compute.machine.disk_cache import DiskCache, cache_folder, key_of
@@ -90,7 +90,7 @@ class Plans:
     def _built(self, recipe: Recipe) -> bytes:
         _require_compute()
         key = key_of(
-            FORMAT, self._architecture, version("cuda-cccl"), nvrtc.version(), tuple(recipe)
+            FORMAT, self._architecture, version("cuda-cccl"), nvrtc.getVersion(), tuple(recipe)
         )
         # What a source includes may change, and its name does not tell.
         keeps = not any("#include" in op.source for op in recipe.operators)

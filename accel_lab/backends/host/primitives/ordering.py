@@ -16,6 +16,10 @@ class Orders:
 
     def sort(self, m: Sort, x: Any, offsets: Any, out: Any) -> Any:
         """Sort a vector, or each segment."""
+        if offsets is None and not m.source:
+            ordered = np.sort(x, kind="stable")
+            out[...] = ordered[::-1] if m.descending else ordered
+            return None
         if (wrong := _refused(offsets, x)) is None or not wrong.any():
             out[...] = x[self._order(m, x, offsets)]
         return wrong
