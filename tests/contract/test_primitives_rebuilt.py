@@ -1,6 +1,7 @@
 """What primitives made is there again after its context died, and the actor has its plans again."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ __device__ bool positive(float a) { return a > 0.f; }
 __device__ float broken(float a) { *(volatile int*)(a > 2.f ? 8 : 16) = 1; return a; }
 """
 WAIT_S = 60.0
+COMPILED = {"host": "host/*/kernel.so", "cuda": "primitives/*/algorithm.bin"}
+"""Where the cache on disk has what was compiled."""
 
 
 @pytest.fixture
@@ -69,3 +72,20 @@ def test_an_operator_at_an_illegal_address_costs_the_context_and_no_result(lab: 
     assert_same(value(device, sums), calm)
     assert_same(value(device, primitives.scan(x)), calm)
     assert device.generation > generation
+
+
+def test_a_second_process_finds_what_the_first_one_compiled(
+    backend: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = backend.__name__.rpartition(".")[2]
+    monkeypatch.setenv("ACCEL_LAB_CACHE", str(tmp_path))
+    x = np.arange(100, dtype="float32")
+    seen = []
+    for _ in range(2):
+        with System(name, devices=1) as lab:
+            (device,) = lab.devices
+            farthest = primitives.reduce(device.put(x), "farther", source=SOURCE)
+            assert value(device, farthest) == 99
+        seen.append({path: path.stat().st_mtime_ns for path in tmp_path.glob(COMPILED[name])})
+    assert len(seen[0]) == 1
+    assert seen[0] == seen[1]
