@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from accel_lab.libraries import collective as collective
     from accel_lab.libraries import fft as fft
     from accel_lab.libraries import jit as jit
+    from accel_lab.libraries import primitives as primitives
     from accel_lab.libraries import rng as rng
     from accel_lab.libraries import solver as solver
     from accel_lab.libraries import sparse as sparse

@@ -88,6 +88,7 @@ def cuda(major: int) -> tuple[Package, ...]:
         Package("cublas", f"nvidia-cublas{suffix}"),
         Package("nvrtc", f"nvidia-cuda-nvrtc{suffix}"),
         Package("nccl4py", "nccl4py", "0.6", "nccl", TOGETHER),
+        Package("cuda-cccl", "cuda-cccl", "1.2.1", disables="`primitives`"),
         Package("nccl", f"nvidia-nccl-cu{major}", "2.23", disables=TOGETHER),
     )
 

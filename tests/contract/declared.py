@@ -89,6 +89,7 @@ class Declared:
 
 NEED_POINTS = {f"fft.{one}": "at least one" for one in ("C2C", "R2C", "C2R", "R2R")}
 NEED_POINTS |= {"fft.Embedded": "the last array ends behind"}
+NEED_POINTS |= {"primitives.ArgReduce": "at least one"}
 NEED_POINTS |= {f"blas.{one}": "at least one" for one in ("Iamax", "Iamin")}
 """What has no answer if an operand has no element, and the words of its refusal."""
 
@@ -106,6 +107,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "blas.Trsm": {"unit": True},
     "blas.Trsv": {"unit": True},
     "fft.Embedded": {"n": (2,)},
+    "primitives.TopK": {"k": 0},
     "solver.RandomizedSvd": {"k": 2},
     "tensor.Binary": {"subscripts": "...,...->..."},
     "tensor.Permute": {"subscripts": "...->..."},

@@ -51,6 +51,7 @@ def install_cuda(install: Install, major: int) -> None:
     install(f"nvidia-cublas{suffix}", f"{major}.1.0.3")
     install(f"nvidia-cuda-nvrtc{suffix}", f"{major}.0.88")
     install("nccl4py", "0.6.0", "nccl")
+    install("cuda-cccl", "1.2.1")
     install(f"nvidia-nccl-cu{major}", "2.28.9")
 
 
@@ -78,7 +79,9 @@ def test_cuda_packages_are_found_without_importing_them(install: Install, major:
 def test_driver_chooses_the_extra(driver: tuple[int, int] | None, extra: str) -> None:
     for finding in cuda_packages(driver):
         assert finding.state == "missing"
-        assert finding.blocks == (() if finding.name in {"nccl4py", "nccl"} else ("cuda",))
+        assert finding.blocks == (
+            () if finding.name in {"nccl4py", "cuda-cccl", "nccl"} else ("cuda",)
+        )
         assert finding.command == pip_install(extra)
 
 

@@ -74,7 +74,7 @@ def test_json_keeps_its_names() -> None:
         "compiler",
     ]
     assert by_topic["gpu"][0] == "driver"
-    assert by_topic["cuda"][-8:] == [
+    assert by_topic["cuda"][-9:] == [
         "cupy",
         "cuda-bindings",
         "cuda-core",
@@ -82,6 +82,7 @@ def test_json_keeps_its_names() -> None:
         "cublas",
         "nvrtc",
         "nccl4py",
+        "cuda-cccl",
         "nccl",
     ]
     assert by_topic["jupyter"] == [

@@ -95,6 +95,19 @@ class HostKernel:
             partial(_run, self.name, self._launch, self._printed, at, grid, block), memory
         )
 
+    def call(self, *addresses: int) -> None:
+        """Run one thread; every parameter is a pointer, and these are what they point to.
+
+        Raises:
+            UserCodeError: it fails.
+        """
+        pointers = (ctypes.c_void_p * len(addresses))(*addresses)
+        at = (ctypes.c_void_p * len(addresses))(
+            *(ctypes.addressof(pointers) + 8 * i for i in range(len(addresses)))
+        )
+        one = 1, 1, 1
+        _run(self.name, self._launch, self._printed, ctypes.addressof(at), one, one)
+
     def facts(self) -> KernelFacts:
         """Return what is known of it."""
         built = self._built
