@@ -63,6 +63,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"transfer"},
         {"suspension"},
         {"supervision"},
+        {"graph"},
         {"device"},
         {"peers", "placement"},
         {"assembly"},
