@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from accel_lab.compute.execution.launch import Launch
-from accel_lab.libraries.graph.program import Fork, Program, Runner
+from accel_lab.libraries.graph.program import Fork, Message, Program, Runner
 from accel_lab.libraries.graph.step_launch import StepLaunch
 
 
@@ -13,16 +13,15 @@ class HostGraph:
 
     def executable(self, program: Program) -> "HostExecutable":
         """Return what runs a program."""
-        return HostExecutable(self, program)
+        return HostExecutable(program)
 
     def clear(self, out: Any) -> None:
         """Write zeros."""
         out[...] = 0
 
     def eager(self, launch: Launch) -> Runner:
-        """Return what runs a program's steps, branches by what their conditions hold."""
-        runner = Runner(lambda program, one: StepLaunch(launch, program, one, runner), branch)
-        return runner
+        """Return what runs a program's steps."""
+        return HostRunner(launch)
 
 
 class HostExecutable:
@@ -34,34 +33,42 @@ class HostExecutable:
 
     nbytes = 0
 
-    def __init__(self, library: HostGraph, program: Program) -> None:
-        self._library = library
+    def __init__(self, program: Program) -> None:
         self._program = program
 
     def launch(self, launch: Launch) -> None:
         """Run it."""
-        try:
-            self._program.run(self._library.eager(launch))
-        finally:
-            self._program.held.clear()
+        self._program.run(HostRunner(launch))
 
     def close(self) -> None:
         """Do nothing."""
 
 
-def branch(fork: Fork, run: Callable[[Sequence[Any]], None]) -> None:
-    """Run the body that the condition says."""
+class HostRunner:
+    """Runs each step at once, and of a branch what its condition says."""
 
-    def value() -> int:
-        return int(fork.condition.array.reshape(-1)[0])
+    runs_user_code = True
 
-    bodies = fork.bodies
-    if fork.kind == "while":
-        while value():
-            run(bodies[0])
-        return
-    index = value()
-    if fork.kind == "if":
-        index = 0 if index else 1
-    if 0 <= index < len(bodies):
-        run(bodies[index])
+    def __init__(self, outer: Launch) -> None:
+        self.held: list[Any] = []
+        self._outer = outer
+
+    def launch(self, program: Program, one: Message) -> StepLaunch:
+        """Return the launch of a message."""
+        return StepLaunch(self._outer, program, one, self)
+
+    def fork(self, fork: Fork, run: Callable[[Sequence[Any]], None]) -> None:
+        """Run the body that the condition says."""
+        bodies, value = fork.bodies, _value(fork)
+        if fork.kind == "while":
+            while value:
+                run(bodies[0])
+                value = _value(fork)
+            return
+        index = value if fork.kind == "switch" else int(not value)
+        if 0 <= index < len(bodies):
+            run(bodies[index])
+
+
+def _value(fork: Fork) -> int:
+    return int(fork.condition.array.reshape(-1)[0])

@@ -1,7 +1,7 @@
 """A recorded block of messages, and what the notebook can do with it."""
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
@@ -9,10 +9,16 @@ import numpy as np
 
 from accel_lab.actor.reply import Reply
 from accel_lab.compute.graph.drawing import as_dot, as_page
-from accel_lab.compute.graph.messages import LaunchGraph, RecordedGraph, RecordGraph, Reserve, TimeGraph
+from accel_lab.compute.graph.messages import (
+    LaunchGraph,
+    RecordedGraph,
+    RecordGraph,
+    Reserve,
+    TimeGraph,
+)
 from accel_lab.compute.graph.parameter import KINDS, Parameter, parameter
 from accel_lab.compute.graph.plan import Branch
-from accel_lab.compute.graph.recording import Counted, Node, Recording, Written
+from accel_lab.compute.graph.recording import Counted, Node, Recording
 from accel_lab.compute.message.buffer import AccelRef, Ref
 from accel_lab.compute.message.handle import Handle
 from accel_lab.compute.message.operation import OWN_TIMEOUT
@@ -121,7 +127,9 @@ class Graph(Address):
         self._reads, self._writes, self.results = reads, writes, results
         for name, ref in self._named.items():
             for is_written, group in ((False, reads), (True, writes)):
-                at = next((i for i, one in enumerate(group) if one.id == getattr(ref, "id", -1)), -1)
+                at = next(
+                    (i for i, one in enumerate(group) if one.id == getattr(ref, "id", -1)), -1
+                )
                 if at >= 0:
                     self._places[name] = is_written, at
         self._ref = self.device.ask(RecordGraph(self._body))
@@ -214,14 +222,18 @@ class Graph(Address):
     ) -> Any:
         if self._ref is None:
             what = "was closed" if self._closed else "is not recorded yet"
-            raise InvalidArgument(f"graph: it {what}; record another with {self.device.name}.graph()")
+            raise InvalidArgument(
+                f"graph: it {what}; record another with {self.device.name}.graph()"
+            )
         reads, writes, numbers = self._reads, self._writes, self._values
         if changed:
             reads, writes, numbers = self._with(changed)
         if not self._counted:
             return self._ask(kind, reads, writes, tuple(numbers), timeout_s, repeats)
         numbers = list(numbers)
-        taken = [one.counter.take(total) for one, total in zip(self._counted, self._totals, strict=True)]
+        taken = [
+            one.counter.take(total) for one, total in zip(self._counted, self._totals, strict=True)
+        ]
         for one, offset in zip(self._counted, taken, strict=True):
             numbers[one.number] = offset
         try:
@@ -301,12 +313,12 @@ class Graph(Address):
         if self._ref is None:
             raise InvalidArgument("graph: there is nothing to clone: it is not recorded")
         twin = Graph(self.device, {})
-        twin._named, twin._numbers = self._named, self._numbers  # noqa: SLF001 - its own class
-        twin._values, twin._body, twin._nodes = self._values, self._body, self._nodes  # noqa: SLF001
-        twin._counted, twin._totals = self._counted, self._totals  # noqa: SLF001
+        twin._named, twin._numbers = self._named, self._numbers
+        twin._values, twin._body, twin._nodes = self._values, self._body, self._nodes
+        twin._counted, twin._totals = self._counted, self._totals
         own = {one.id: self.device.ask(Reserve(one.shape, str(one.dtype))) for one in self.results}
         writes = tuple(own.get(one.id, one) for one in self._writes)
-        twin._adopt(self._reads, writes, tuple(own.values()))  # noqa: SLF001
+        twin._adopt(self._reads, writes, tuple(own.values()))
         return twin
 
     def close(self) -> None:

@@ -133,9 +133,9 @@ class Recording:
         for ref in plan.operands(message):
             if isinstance(ref, AccelRef) and not ref.known:
                 ref.result()  # only the device knows its shape
-        require_recordable(message, None)
-        spec, _, _, _ = handles.check(message, plan)
-        require_recordable(message, spec)
+        require_recordable(message)
+        spec, _, known, _ = handles.check(message, plan)
+        require_recordable(message, is_whole=known)
         failed = handles.first_failed(plan.operands(message))
         if failed is not None:
             raise DependencyFailed(f"{kind.__name__}: operand {failed.label} was never made")
@@ -344,7 +344,7 @@ class Recording:
             refs = [None] * len(results.asked_by)
             for at in results.made(message):
                 refs[at] = self._reserved(first + at, specs[at])
-            slots = tuple([first, *(first + at for at in results.made(message) if at)])
+            slots = (first, *(first + at for at in results.made(message) if at))
         here = cell_origin.current()
         return ResultsReply(handles.pump, here, results, tuple(refs), 0), slots
 

@@ -10,7 +10,6 @@ from accel_lab.compute.message.operation import (
     Operation,
     answered_handle,
     answers_buffer,
-    is_whole,
     operand_fields,
 )
 from accel_lab.compute.message.results import results_of
@@ -47,6 +46,10 @@ def why_refused(kind: type[Operation[Any]]) -> str:
         return "it has a part on each of several devices"
     if hasattr(kind, "judge"):
         return "the host judges what it has computed"
+    return _why_not_its_answer(kind)
+
+
+def _why_not_its_answer(kind: type[Operation[Any]]) -> str:
     results = results_of(kind)
     if answered_handle(kind) is not None or (results is not None and any(results.of)):
         return "it makes what is no array"
@@ -55,17 +58,17 @@ def why_refused(kind: type[Operation[Any]]) -> str:
     return ""
 
 
-def require_recordable(message: Operation[Any], spec: Any) -> None:
+def require_recordable(message: Operation[Any], *, is_whole: bool = True) -> None:
     """Refuse a message that cannot be in a graph.
 
     Parameters:
-        spec: what it makes.
+        is_whole: whether it is known how much it makes.
 
     Raises:
         InvalidArgument: with its name, and why.
     """
     why = why_refused(type(message))
-    if not why and not is_whole(spec):
+    if not why and not is_whole:
         why = "only the device knows how much it makes"
     changed = next((one for one in message.changes() if isinstance(one, Handle)), None)
     if not why and changed is not None and not isinstance(changed, AccelRef):

@@ -128,7 +128,7 @@ class Outbox:
     def timeout_s(self, timeout_s: float | None) -> None:
         self._plans = MessagePlans(require_timeout(timeout_s))
 
-    def send(  # noqa: C901, PLR0912 - the hot path
+    def send(  # noqa: C901, PLR0912, PLR0915 - the hot path
         self,
         message: Operation[Any],
         timeout_s: float | None,

@@ -6,6 +6,7 @@ between two launches.
 """
 
 import pickle
+from itertools import pairwise
 from typing import Any, ClassVar, Protocol
 
 from accel_lab.compute.device import Device, device_first
@@ -24,7 +25,7 @@ from accel_lab.compute.wire.codec import Answer
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.authoring.function import function
 from accel_lab.libraries.authoring.operand import array_of
-from accel_lab.libraries.graph.program import Program
+from accel_lab.libraries.graph.program import Fork, Program, Runner
 from accel_lab.libraries.graph.step_launch import StepLaunch
 
 __all__ = [
@@ -84,6 +85,9 @@ class GraphLibrary(Protocol):
     def clear(self, out: Any) -> None:
         """Write zeros."""
 
+    def eager(self, launch: Launch) -> Runner:
+        """Return what enqueues a program's steps on the launch's stream, one by one."""
+
 
 class Recorded:
     """A program and what runs it, as the table of buffers keeps it."""
@@ -107,6 +111,7 @@ class GraphActor(LibraryActor):
 
     library: ClassVar = "graph"
     lib: GraphLibrary
+    _clock: Any = None
 
     @handles(RecordGraph)
     def record_graph(self, m: RecordGraph, launch: Launch) -> None:
@@ -136,18 +141,23 @@ class GraphActor(LibraryActor):
     @handles(TimeGraph)
     def time_graph(self, m: TimeGraph, launch: Launch) -> None:
         """Run a program message by message, with a mark between each two."""
-        recorded = self._bound(m, launch)
-        clock, native = self.context.backend.clock(), launch.stream.native
+        program = array_of(m.graph).program
+        if any(isinstance(step, Fork) for step in program.steps):
+            raise InvalidArgument("a graph with a branch is not timed: its device alone decides")
+        self._bound(m, launch)
+        clock = self._clock = self._clock or self.context.backend.clock()
+        native, runner = launch.stream.native, self.lib.eager(launch)
         marks: list[Any] = [clock.mark(native)]
         try:
-            recorded.program.run(self.lib.eager(launch), lambda: marks.append(clock.mark(native)))
+            program.run(runner, lambda: marks.append(clock.mark(native)))
         finally:
-            recorded.program.release()
+            program.release()
+            launch.hold(runner.held)
         self._measure(m)
 
         def answer() -> list[Answer]:
             at = [clock.read(mark) for mark in marks]
-            seconds = [after - before for before, after in zip(at, at[1:], strict=False)]
+            seconds = [after - before for before, after in pairwise(at)]
             return [Answer(launch.seq, pickle.dumps(seconds), True, [])]  # noqa: FBT003
 
         launch.finish = answer

@@ -22,16 +22,14 @@ class StepLaunch(Launch):
     """
 
     def __init__(self, outer: Launch, program: Program, one: Message, runner: Runner) -> None:
-        super().__init__(
-            outer.context, outer.stream, outer.seq, one.result, one.message, one.spec
-        )
+        super().__init__(outer.context, outer.stream, outer.seq, one.result, one.message, one.spec)
         self._program = program
         self._runner = runner
 
     def embed(self, program: Program) -> None:
         """Enqueue another program, which is bound, in this one's place."""
         program.run(self._runner)
-        self._program.held.append(program)
+        self.hold(program)
 
     def require_enqueued(self) -> None:
         """Refuse what its handler has left to be done on the host.
@@ -70,7 +68,7 @@ class StepLaunch(Launch):
 
     def hold(self, thing: Any) -> None:
         """Keep an object as long as the program's work may come again."""
-        self._program.held.append(thing)
+        self._runner.held.append(thing)
 
     def keep(self, thing: Any, nbytes: int | None = None, *, result: str = "") -> None:
         """Refuse."""
