@@ -52,9 +52,9 @@ def test_a_loop_is_repeated_as_long_as_its_condition_holds(device: Device) -> No
     x, count = device.put(np.ones(3)), device.put(np.zeros(1, "int32"))
     more = device.put(np.ones(1, bool))
     with device.graph(a=a) as g:
-        array.copy(g["a"], out=x) if False else array.add(g["a"], 0, out=x)
+        array.add(g["a"], 0, out=x)
         array.multiply(count, 0, out=count)
-        array.logical_or(more, True, out=more)
+        array.logical_or(more, 1.0, out=more)
         with g.loop(more):
             better = (x + g["a"] / x) * 0.5
             step = array.max(array.absolute(better - x))
@@ -152,13 +152,18 @@ def test_what_is_no_branch_is_refused(device: Device) -> None:
     x, flag = device.put(np.ones(2)), device.put(np.ones(1, "int32"))
     generator = rng.Generator(device, 1)
     with device.graph() as g:
-        for wrong, *words in (
+        wrongs: list[tuple[Any, ...]] = [
             (lambda: g.when(x), "if: the condition is a bool or an integer of one element", "[2]"),
-            (lambda: g.loop(1), "while: the condition is a buffer", "1"),
+            (
+                lambda: g.loop(1),  # type: ignore[arg-type]
+                "while: the condition is a buffer",
+                "1",
+            ),
             (lambda: g.switch(x[:1]), "switch: the condition", "float64[1]"),
             (g.otherwise, "otherwise() stands directly behind"),
-        ):
-            with pytest.raises(InvalidArgument) as caught, wrong():  # type: ignore[operator]
+        ]
+        for wrong, *words in wrongs:
+            with pytest.raises(InvalidArgument) as caught, wrong():
                 pass
             for word in words:
                 assert word in str(caught.value)

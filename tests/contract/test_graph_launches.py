@@ -77,9 +77,11 @@ def test_numbers_change_with_a_launch_and_no_longer(device: Device) -> None:
         assert_equal(value(device, scaled), (x_ * a * a).reshape(4, 1))
         assert_equal(value(device, turned), x_ * complex(z))
 
-    for numbers in ({}, {"a": 0.5}, {"n": np.int32(7), "a": 3}, {"z": 2.0}, {}):
+    launches: list[dict[str, Any]] = [{}, {"a": 0.5}, {"n": np.int32(7), "a": 3}, {"z": 2.0}, {}]
+    recorded: dict[str, Any] = {"a": 2.0, "n": 3, "z": 1j}
+    for numbers in launches:
         g.launch(**numbers).result(WAIT_S)
-        expect(**{"a": 2.0, "n": 3, "z": 1j, **numbers})
+        expect(**(recorded | numbers))
 
 
 @pytest.mark.usefixtures("compiling")
@@ -126,15 +128,19 @@ def test_a_graph_in_a_graph_has_the_operands_that_it_is_launched_with(device: De
         child.launch(x=parent["y"], total=sums[0], a=parent["factor"])
         child.launch(x=x, total=sums[0])
         child.launch(x=x, total=sums[1])
-    expected = np.zeros((2, 3))
-    arange, y_ = np.arange(3.0), np.ones(3)
-    for changed in ({}, {"factor": 2.0}, {"y": device.put(np.full(3, 4.0))}):
+    expected, arange = np.zeros((2, 3)), np.arange(3.0)
+    launches: list[tuple[dict[str, Any], Any]] = [
+        ({}, np.full(3, 10.0)),
+        ({"factor": 2.0}, np.full(3, 2.0)),
+        ({"y": device.put(np.full(3, 4.0))}, np.full(3, 40.0)),
+    ]
+    for changed, scaled in launches:
         parent.launch(**changed).result(WAIT_S)
-        y_now = np.full(3, 4.0) if "y" in changed else y_
-        for row, term in ((0, y_now * changed.get("factor", 10.0)), (0, arange), (1, arange)):
+        terms: list[tuple[int, Any]] = [(0, scaled), (0, arange), (1, arange)]
+        for row, term in terms:
             expected[row] += term + value(device, other.uniform((3,), "float64"))
-    for got, row in zip(sums, expected, strict=True):
-        np.testing.assert_allclose(value(device, got), row, rtol=1e-12)
+    for got, exact in zip(sums, expected, strict=True):
+        np.testing.assert_allclose(value(device, got), exact, rtol=1e-12)
     child.launch()
     expected_alone = arange + value(device, other.uniform((3,), "float64"))
     np.testing.assert_allclose(value(device, total), expected_alone, rtol=1e-12)
@@ -197,13 +203,13 @@ def test_what_cannot_be_recorded_is_refused_by_name_and_the_rest_is_recorded(
     with device.graph() as g:
         y = x + 1
         for name, wrong in (
-            ("Download", lambda: x.get()),
+            ("Download", x.get),
             ("Run", lambda: device.run(np.sum, x)),
             ("Inv", lambda: solver.inv(x)),
             ("Nonzero", lambda: array.nonzero(x)),
             ("Generate", lambda: rng.generate(device, "xorwow", (3,))),
             ("Sobol", lambda: rng.sobol(device, 4, 2)),
-            ("TimeGraph", lambda: other.time()),
+            ("TimeGraph", other.time),
         ):
             with pytest.raises(InvalidArgument, match=f"{name} cannot be in a graph: "):
                 wrong()
@@ -215,10 +221,15 @@ def test_what_cannot_be_recorded_is_refused_by_name_and_the_rest_is_recorded(
 def test_a_block_that_fails_records_nothing(device: Device) -> None:
     x, generator = device.put(np.ones(3)), rng.Generator(device, 1)
     g = device.graph(x=x)
-    with pytest.raises(ZeroDivisionError), g:
-        generator.uniform((3,))
-        array.add(x, 1, out=x)
-        raise ZeroDivisionError
+
+    def block() -> None:
+        with g:
+            generator.uniform((3,))
+            array.add(x, 1, out=x)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        block()
     assert_equal(value(device, x), np.ones(3))
     assert generator.offset == 0
     with pytest.raises(InvalidArgument, match="not recorded yet"):

@@ -75,6 +75,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"handles"},
         {"array"},
         {EVERY_OTHER},
+        {"graph"},
         {"baseline", "loading"},
     ),
     "journal": (

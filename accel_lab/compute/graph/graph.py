@@ -49,6 +49,8 @@ class Graph(Address):
         values: list[Any] = []
         ids: dict[int, str] = {}
         for name, value in operands.items():
+            if name == "timeout_s":
+                raise InvalidArgument("graph: timeout_s is the launch's own; name it otherwise")
             if isinstance(value, AccelRef):
                 if value.device is not device:
                     raise InvalidArgument(
@@ -199,7 +201,8 @@ class Graph(Address):
             InvalidArgument: no operand has this name, or what is given does not fit in its place.
             StaleRef: a buffer of it is no more, or it was closed.
         """
-        return self._send(LaunchGraph, changed, timeout_s, self._repeats)
+        reply: Reply[None] = self._send(LaunchGraph, changed, timeout_s, self._repeats)
+        return reply
 
     def time(self, **changed: Any) -> list[float]:
         """Run it once, message by message, and return how many seconds each has taken; blocks.
@@ -272,7 +275,8 @@ class Graph(Address):
         Raises:
             InvalidArgument: one does not fit.
         """
-        groups, numbers = [list(self._reads), list(self._writes)], list(self._values)
+        groups: list[list[Any]] = [[*self._reads], [*self._writes]]
+        numbers = [*self._values]
         for name, value in changed.items():
             if name in self._numbers:
                 numbers[self._numbers[name]] = self._number(name, value)

@@ -9,7 +9,7 @@ import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
@@ -24,6 +24,9 @@ from accel_lab.compute.message.results_reply import ResultsReply
 from accel_lab.compute.output import cell_origin
 from accel_lab.compute.requests.outbox import Outbox
 from accel_lab.errors import DependencyFailed, InvalidArgument
+
+Answering: TypeAlias = tuple[Any, tuple[int, ...]]
+"""The handle of an answer, and the slots of what is made."""
 
 
 class Counter(Protocol):
@@ -130,17 +133,19 @@ class Recording:
             return None
         message, places = _without_parameters(message)
         handles, plan = self._outbox.handles, self._outbox.plan(kind)
-        for ref in plan.operands(message):
+        operands: tuple[Any, ...] = plan.operands(message)
+        for ref in operands:
             if isinstance(ref, AccelRef) and not ref.known:
                 ref.result()  # only the device knows its shape
         require_recordable(message)
         spec, _, known, _ = handles.check(message, plan)
         require_recordable(message, is_whole=known)
-        failed = handles.first_failed(plan.operands(message))
+        failed = handles.first_failed(operands)
         if failed is not None:
             raise DependencyFailed(f"{kind.__name__}: operand {failed.label} was never made")
-        reads = tuple(dict.fromkeys(map(self._slot, plan.operands(message))))
+        reads = tuple(dict.fromkeys(map(self._slot, operands)))
         written = self._changed(message)
+        answer: Reply[Any]
         answer, made = self._answer(message, plan, spec)
         first = made[0] if made else -1
         data = msgspec.Raw(self._encoder.encode(message))
@@ -223,7 +228,8 @@ class Recording:
         for ref in named:
             self._slot(ref)
         self._outbox.let_go()
-        alive = {slot: ref for slot in self._made if (ref := self._handle(slot)) is not None}
+        handles = {slot: self._handle(slot) for slot in self._made}
+        alive: dict[int, AccelRef] = {s: ref for s, ref in handles.items() if ref is not None}
         reads = {slot: ref for slot, ref in self._given.items() if slot not in self._written}
         writes = {slot: ref for slot, ref in self._given.items() if slot in self._written}
         writes |= alive
@@ -307,7 +313,7 @@ class Recording:
 
     # Answers.
 
-    def _answer(self, message: Any, plan: Any, spec: Any) -> tuple[Any, tuple[int, ...]]:
+    def _answer(self, message: Any, plan: Any, spec: Any) -> Answering:
         """Return the handle of a message's answer, and the slots that it makes."""
         pump, here = self._outbox.handles.pump, cell_origin.current()
         out = message.out if plan.has_out else None
@@ -333,7 +339,7 @@ class Recording:
             return ref, (slot,)
         return self._reserved(slot, spec), (slot,)
 
-    def _answers(self, message: Any, plan: Any, specs: Any, outs: Any) -> Any:
+    def _answers(self, message: Any, plan: Any, specs: Any, outs: Any) -> Answering:
         """Return what answers a message with several results, and the slots that it makes."""
         results, handles = plan.results, self._outbox.handles
         if outs is not None:

@@ -150,13 +150,11 @@ class PlanCache(Generic[P]):
 
 def keep_all(library: object) -> None:
     """Have the caches of a backend's library, and of its parts, drop no plan any more."""
-    for part in vars(library).values() if hasattr(library, "__dict__") else ():
-        if isinstance(part, PlanCache):
-            part.keep_all()
-        elif type(part).__module__.startswith("accel_lab.backends."):
-            for cache in vars(part).values() if hasattr(part, "__dict__") else ():
-                if isinstance(cache, PlanCache):
-                    cache.keep_all()
+    parts = list(getattr(library, "__dict__", {}).values())
+    for part in parts:
+        for one in (part, *getattr(part, "__dict__", {}).values()):
+            if isinstance(one, PlanCache):
+                one.keep_all()
 
 
 def static_fields(message: Operation[Any]) -> Hashable:

@@ -156,7 +156,7 @@ class GraphActor(LibraryActor):
         self._measure(m)
 
         def answer() -> list[Answer]:
-            at = [clock.read(mark) for mark in marks]
+            at: list[Any] = [clock.read(mark) for mark in marks]
             seconds = [after - before for before, after in pairwise(at)]
             return [Answer(launch.seq, pickle.dumps(seconds), True, [])]  # noqa: FBT003
 

@@ -6,6 +6,7 @@ the host between two launches, is refused.
 
 from typing import Any, NoReturn
 
+from accel_lab.compute.execution.buffer_table import Buffer
 from accel_lab.compute.execution.launch import Launch
 from accel_lab.compute.execution.stream import Storage
 from accel_lab.compute.message.buffer import AccelRef
@@ -100,8 +101,9 @@ class StepLaunch(Launch):
 
     def view(self, of: AccelRef, array: Any, shape: tuple[int, ...], dtype: str) -> None:
         """Make the result a view of another of the program's buffers."""
-        storage = of.storage  # type: ignore[attr-defined]
-        self._enter(self.result, array, shape, dtype, storage)
+        assert isinstance(of, Buffer)
+        assert of.storage is not None
+        self._enter(self.result, array, shape, dtype, of.storage)
 
     def _refuse(self, why: str) -> NoReturn:
         name = type(self.message).__name__

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import cupy
@@ -164,7 +165,7 @@ class Capture:
         for body, steps in zip(bodies, fork.bodies, strict=True):
             self._depth += 1
             try:
-                self._captured(lambda steps=steps: self._body(fork, steps, run, handle), body)
+                self._captured(partial(self._body, fork, steps, run, handle), body)
             finally:
                 self._depth -= 1
 

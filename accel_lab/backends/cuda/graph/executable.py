@@ -62,7 +62,8 @@ class CudaExecutable:
     @property
     def nbytes(self) -> int:
         """What it takes on the device, beside the program's own results."""
-        return int(self._pool.total_bytes()) + sum(one.nbytes for one in self._staged.values())
+        staged: int = sum(one.nbytes for one in self._staged.values())
+        return int(self._pool.total_bytes()) + staged
 
     def launch(self, launch: Launch) -> None:
         """Bring the graph up to date, and enqueue it."""
