@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel_lab import array, blas, jit, rng, solver
+from accel_lab import array, blas, fft, jit, rng, solver
 from accel_lab.compute.device import Device
 from accel_lab.errors import InvalidArgument, StaleRef
 from tests.contract.samples import assert_equal, reals, refused, value
@@ -49,6 +49,46 @@ def test_what_it_writes_in_place_is_what_the_launch_is_given(device: Device, n: 
     assert value(device, mine)[-1] == 12
     for i, one in enumerate(others):
         assert_equal(value(device, one), np.full(n, 10.0 * i + 2))
+
+
+def test_a_large_operand_of_few_messages_changes(device: Device) -> None:
+    """`cuda` prepares only these anew; views between them and the rest are what they were."""
+    n = 100_000
+    x, fixed = device.put(np.ones((n, 2))), device.put(np.arange(8.0))
+    with device.graph(x=x, shift=0.0) as g:
+        small = fixed
+        for _ in range(9):
+            small = small * 2.0
+        turned = small.reshape(2, 4).T
+        total = array.sum(g["x"].T[1:], axis=1)
+        shifted = turned + g["shift"]
+        last = blas.gemm(turned, turned, trans_b="t")
+    doubled = np.arange(8.0) * 512
+    for i in range(5):
+        g.launch(x=device.put(np.full((n, 2), float(i))), shift=float(i))
+        assert_equal(value(device, total), np.array([i * float(n)]))
+        assert_equal(value(device, shifted), doubled.reshape(2, 4).T + i)
+        assert_equal(value(device, last), doubled.reshape(2, 4).T @ doubled.reshape(2, 4))
+
+
+def test_what_is_sent_between_two_launches_disturbs_nothing(device: Device) -> None:
+    """A graph works in memory of its own, whatever others take and free meanwhile."""
+    x = reals(0, (32, 48), "float64")
+    with device.graph(x=device.put(x)) as g:
+        y = blas.gemm(g["x"].T, g["x"].T, trans_b="t")
+        z = array.sum(array.absolute(fft.rfft(y)), axis=0)
+        order = array.argsort(z)
+    exact = np.abs(np.fft.rfft(x.T @ x)).sum(0)
+    for _ in range(3):
+        g.launch()
+        for n in (16, 32, 48, 4096):
+            other = device.put(np.full((n, 48), np.nan))
+            blas.gemm(other, other[:16], trans_b="t")
+            array.sum(fft.rfft(other), axis=0)
+            array.sort(other, 0)
+            del other
+        np.testing.assert_allclose(value(device, z), exact, rtol=1e-10)
+        assert_equal(value(device, order), np.argsort(value(device, z)))
 
 
 def test_two_operands_may_share_memory(device: Device) -> None:

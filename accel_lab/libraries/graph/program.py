@@ -238,6 +238,14 @@ class Program:
         """Bind the program to another array in an operand's place."""
         self._buffers[self._given[at].number].array = array
 
+    def views(self) -> set[int]:
+        """Return the numbers of the steps that make a view, which others may need to be run."""
+        return {
+            number
+            for number, step in enumerate(self.steps)
+            if isinstance(step, Message) and step.message.aliased
+        }
+
     def steps_that_name(self, changed: Collection[int]) -> list[int]:
         """Return the numbers of the steps that depend on what stands at these of `addresses`."""
         count = len(self._given)

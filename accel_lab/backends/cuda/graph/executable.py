@@ -6,6 +6,7 @@ captured anew, and their nodes get the parameters in place; the graph is capture
 as a whole (cuGraphExecUpdate); it is made anew.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -41,12 +42,13 @@ class Instance:
 class CudaExecutable:
     """Launches one program; for the dispatcher thread.
 
-    Attributes:
-        nbytes: the memory that its steps work with, and the places of operands that change.
-        patched, updated, made: how often steps, the whole graph were updated, and it was made.
+    Parameters:
+        counts: how often steps were updated in place, the whole graph was, and one was made.
     """
 
-    def __init__(self, device: "CudaDevice", program: Program, streams: CaptureStreams) -> None:
+    def __init__(
+        self, device: "CudaDevice", program: Program, streams: CaptureStreams, counts: Counter[str]
+    ) -> None:
         self._device = device
         self._program = program
         self._streams = streams
@@ -57,7 +59,7 @@ class CudaExecutable:
         self._parts: dict[int, Part] = {}  # what it works with by now
         self._is_warm = False
         self._staged: dict[int, Any] = {}  # by place among the operands
-        self.patched = self.updated = self.made = 0
+        self._counts = counts
 
     @property
     def nbytes(self) -> int:
@@ -77,7 +79,7 @@ class CudaExecutable:
         assert self._instance is not None
         driver.launch(self._instance.executable, stream)
         for operand, place in back:
-            _copy(operand, place, stream)
+            self._copy(operand, place, stream)
 
     def close(self) -> None:
         """Give back everything; the device has passed its last use."""
@@ -104,7 +106,7 @@ class CudaExecutable:
                 old = self._staged.pop(at)
                 launch.hold(old)
                 continue
-            _copy(place, operand, stream)
+            self._copy(place, operand, stream)
             program.replace(at, place)
             if program.is_written(at):
                 back.append((operand, place))
@@ -118,7 +120,15 @@ class CudaExecutable:
             return False
         if not operand.flags.c_contiguous or not self._program.is_alone(at):
             return False
-        return bool(self._addresses[at] != (operand.data.ptr, operand.strides))
+        return bool(self._addresses[at] != (self._device.address(operand), operand.strides))
+
+    def _copy(self, target: Any, source: Any, stream: int) -> None:
+        """Copy an array to another of the same shape and dtype, on a stream that is active."""
+        if source.flags.c_contiguous and target.flags.c_contiguous:
+            to, of = self._device.address(target), self._device.address(source)
+            runtime.memcpyAsync(to, of, source.nbytes, runtime.memcpyDeviceToDevice, stream)
+        else:
+            target[...] = source
 
     # The graph.
 
@@ -149,15 +159,15 @@ class CudaExecutable:
             and whole is not None
             and self._patch(instance, whole, launch, addresses)
         ):
-            self.patched += 1
+            self._counts["updated in place"] += 1
         else:
             fresh = self._capture(launch, list(enumerate(self._program.steps)))
             if instance is not None and driver.update(instance.executable, fresh.graph):
-                self.updated += 1
+                self._counts["updated as a whole"] += 1
                 launch.hold(fresh)
             else:
                 instance, whole = Instance(fresh.graph), fresh
-                self.made += 1
+                self._counts["made"] += 1
             self._parts = fresh.parts
         self._instance, self._whole, self._addresses = instance, whole, addresses
 
@@ -171,9 +181,10 @@ class CudaExecutable:
         program, pairs = self._program, zip(self._addresses, addresses, strict=True)
         changed = {at for at, (old, new) in enumerate(pairs) if old != new}
         numbers = program.steps_that_name(changed)
-        steps = [(number, program.steps[number]) for number in numbers]
-        if len(steps) > MOST_PATCHED * len(program.steps):
+        if len(numbers) > MOST_PATCHED * len(program.steps):
             return False
+        numbers = sorted({*numbers, *program.views()})
+        steps = [(number, program.steps[number]) for number in numbers]
         if any(isinstance(step, Fork) for _, step in steps):
             return False
         part, context = self._capture(launch, steps), driver.current_context()
@@ -213,12 +224,3 @@ class WarmUp:
         """Run every body once."""
         for body in fork.bodies:
             run(body)
-
-
-def _copy(target: Any, source: Any, stream: int) -> None:
-    """Copy an array to another of the same shape and dtype, on a stream that is active."""
-    if source.flags.c_contiguous and target.flags.c_contiguous:
-        kind = runtime.memcpyDeviceToDevice
-        runtime.memcpyAsync(target.data.ptr, source.data.ptr, source.nbytes, kind, stream)
-    else:
-        target[...] = source

@@ -1,6 +1,7 @@
 """Recorded programs on cuda: captured once, launched as one CUDA graph."""
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from accel_lab.backends.cuda.graph.capture import CaptureStreams
@@ -20,10 +21,15 @@ class CudaGraph:
     def __init__(self, device: "CudaDevice") -> None:
         self._device = device
         self._streams = CaptureStreams(device)
+        self._counts = Counter({"made": 0, "updated in place": 0, "updated as a whole": 0})
 
     def executable(self, program: Program) -> CudaExecutable:
         """Return what launches a program; it is captured with its first launch."""
-        return CudaExecutable(self._device, program, self._streams)
+        return CudaExecutable(self._device, program, self._streams, self._counts)
+
+    def statistics(self) -> Mapping[str, int]:
+        """Count how often a graph was made, and how it was brought up to date; any thread."""
+        return self._counts
 
     def clear(self, out: Any) -> None:
         """Write zeros (cudaMemsetAsync, or a kernel where there are gaps)."""
