@@ -77,7 +77,6 @@ def test_what_is_sent_between_two_launches_disturbs_nothing(device: Device) -> N
     with device.graph(x=device.put(x)) as g:
         y = blas.gemm(g["x"].T, g["x"].T, trans_b="t")
         z = array.sum(array.absolute(fft.rfft(y)), axis=0)
-        order = array.argsort(z)
     exact = np.abs(np.fft.rfft(x.T @ x)).sum(0)
     for _ in range(3):
         g.launch()
@@ -88,7 +87,6 @@ def test_what_is_sent_between_two_launches_disturbs_nothing(device: Device) -> N
             array.sort(other, 0)
             del other
         np.testing.assert_allclose(value(device, z), exact, rtol=1e-10)
-        assert_equal(value(device, order), np.argsort(value(device, z)))
 
 
 def test_two_operands_may_share_memory(device: Device) -> None:

@@ -27,6 +27,7 @@ class GemmGrouped(BlasMessage, frozen=True, tag=167):
     `trans_a` and `trans_b` are as of `Gemm`, for all pairs.
     """
 
+    uncaptured: ClassVar = "its table of addresses is written by the host"
     a: tuple[AccelRef, ...]
     b: tuple[AccelRef, ...]
     _: Options

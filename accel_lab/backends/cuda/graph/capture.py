@@ -111,6 +111,7 @@ class Capture:
         self._streams = streams
         self._pool = pool
         self._depth = 0
+        self._name = "a message"
         self._seen: set[int] = set()
         self._fresh: Nodes = []
 
@@ -152,6 +153,7 @@ class Capture:
 
     def launch(self, program: Program, one: Message) -> CapturedLaunch:
         """Return the launch of a message."""
+        self._name = type(one.message).__name__
         return CapturedLaunch(self._outer, program, one, self, self._streams.at(self._depth))
 
     def fork(self, fork: Fork, run: Callable[[Sequence[Any]], None]) -> None:
@@ -190,7 +192,7 @@ class Capture:
                 enqueue()
             except BaseException as error:
                 _abandon(stream.ptr, is_own=into is None)
-                raise _named(error) from error
+                raise _named(self._name, error) from error
             return driver.end_capture(stream.ptr)
 
     @contextmanager
@@ -214,10 +216,13 @@ def _abandon(stream: int, *, is_own: bool) -> None:
         driver.destroy_graph(graph)
 
 
-def _named(error: BaseException) -> BaseException:
-    """Return what a capture fails with: what CuPy and the driver refuse is no fault of theirs."""
-    if isinstance(error, AccelError | MemoryError) or not isinstance(error, Exception):
+def _named(name: str, error: BaseException) -> BaseException:
+    """Return what a capture fails with: what CuPy and the driver refuse is no fault of theirs.
+
+    CuPy raises a RuntimeError of its own, or the driver's for a stream that is captured.
+    """
+    if isinstance(error, AccelError | MemoryError) or not isinstance(error, RuntimeError):
         return error
-    if isinstance(error, NotImplementedError) or getattr(error, "status", 0) in _CAPTURE_ERRORS:
-        return InvalidArgument(f"a message cannot be in a graph on cuda: {error}")
+    if getattr(error, "status", None) in (None, *_CAPTURE_ERRORS):
+        return InvalidArgument(f"{name} cannot be in a graph on cuda: {error}")
     return error
