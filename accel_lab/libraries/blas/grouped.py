@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from itertools import accumulate
 from math import prod
+from typing import ClassVar
 
 from accel_lab.compute.device import device_of
 from accel_lab.compute.message.buffer import AccelRef
