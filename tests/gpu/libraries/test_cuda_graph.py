@@ -96,7 +96,7 @@ def test_it_is_closed_with_its_memory(gpu: Device) -> None:
     before = held()
     for _ in range(5):
         use()
-    assert held() == before
+    assert held() <= before
 
 
 def test_a_loop_of_a_thousand_passes_needs_no_host(gpu: Device) -> None:
