@@ -43,3 +43,25 @@ EXPRESSIONS: dict[str, Callable[[Functions, Any, Any], Any]] = {
     "chain": chain,
     "loop": loop,
 }
+
+
+HUNDRED = "100 small operations, as a graph"
+ROUNDS = 20
+
+
+class Named(Protocol):
+    """What a round needs beside operators and methods."""
+
+    tanh: Callable[[Any], Any]
+    rfft: Callable[[Any], Any]
+
+
+def hundred(f: Any, x: Any, w: Any) -> Any:
+    """Do a hundred operations of five kinds: a product, a sum, a function, a total, a transform."""
+    named: Named = f
+    spectrum = None
+    for _ in range(ROUNDS):
+        y = named.tanh(x @ w + x)
+        spectrum = named.rfft(y.sum(0))
+        x = y
+    return x, spectrum

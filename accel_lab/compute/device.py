@@ -20,6 +20,7 @@ from accel_lab.compute.events.generation_watch import (
     watch_generation,
 )
 from accel_lab.compute.events.tree import State
+from accel_lab.compute.graph.graph import Graph
 from accel_lab.compute.message.buffer import AccelRef, Ref
 from accel_lab.compute.message.builtin import Ping, Run, Upload
 from accel_lab.compute.message.durability import Durability
@@ -41,6 +42,7 @@ from accel_lab.errors import InvalidArgument
 from accel_lab.uncopied import Address
 
 if TYPE_CHECKING:
+    from accel_lab.compute.requests.outbox import Recording
     from accel_lab.compute.requests.requests import Requests
     from accel_lab.compute.supervision.context_supervisor import ContextSupervisor
 
@@ -351,6 +353,23 @@ class Device(Address):
             return call
 
         return decorate if function is None else decorate(function)
+
+    def graph(self, **operands: Any) -> Graph:
+        """Return a graph that records a block: `with gpu.graph(x=x) as g: …`, then `g.launch()`.
+
+        Parameters:
+            operands: buffers and numbers that launches may change, by name.
+
+        Raises:
+            InvalidArgument: one is neither, or is a buffer of another device.
+        """
+        return Graph(self, operands)
+
+    @property
+    def recording(self) -> "Recording | None":
+        """The block that this thread records, if it does."""
+        recording = self._outbox.recording
+        return recording if recording is not None and recording.is_here else None
 
     def settle(self, *, exact: bool = False) -> None:
         """Have code find there what it finds here: the folder, `sys.path` and the environment.

@@ -23,7 +23,7 @@ from accel_lab.journal.replay.replay import Replayed, replay
 
 N = 32
 WAIT_S = 120.0
-LIBRARIES = {"array", "blas", "blas_lt", "fft", "jit", "rng", "solver", "sparse", "tensor"}
+LIBRARIES = {"array", "blas", "blas_lt", "fft", "graph", "jit", "rng", "solver", "sparse", "tensor"}
 COMPARED = frozenset(
     {"Normal", "Gamma", "Permutation", "Poisson", "Generate", "Sobol", "Gemm", "Matmul", "R2C"}
     | {"C2R", "R2R", "Convolve", "Solve", "CholeskySolve", "LuSolve", "Slogdet", "Svd", "Eigh"}
@@ -79,10 +79,25 @@ def run(device: Device, seed: int) -> None:
     x[x > 0].sum()  # how many there are only the device knows
     array.unique(array.sign(x), return_counts=True)
 
+    _walk(device, generator, x, y)
     cube = jit.compile(device, CUBE, "cube")
     out = array.zeros(device, (N, N), "float64")
     cube(N, N, (y, out, np.int32(N * N)))
     array.copy(out).result(WAIT_S)  # a kernel's own result has no digest
+
+
+def _walk(device: Device, generator: rng.Generator, x: AccelRef, y: AccelRef) -> None:
+    """Launch a graph with other operands each time, among them random ones."""
+    at = array.zeros(device, (N, N), "float64")
+    with device.graph(x=x, size=0.5) as g:
+        noise = generator.normal((N, N), "float64")
+        array.add(at, blas.gemm(g["x"], noise, alpha=g["size"]), out=at)
+    for size in (0.5, 0.25):
+        g.launch(size=size)
+        g.launch(x=y, size=-size)
+    array.copy(at)
+    g.clone().launch()
+    array.copy(at)
 
 
 def _draw(device: Device, generator: rng.Generator) -> None:

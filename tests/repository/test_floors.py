@@ -63,6 +63,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"transfer"},
         {"suspension"},
         {"supervision"},
+        {"graph"},
         {"device"},
         {"peers", "placement"},
         {"assembly"},
@@ -74,6 +75,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"handles"},
         {"array"},
         {EVERY_OTHER},
+        {"graph"},
         {"baseline", "loading"},
     ),
     "journal": (

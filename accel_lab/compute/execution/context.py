@@ -264,6 +264,17 @@ class Context:
         self.table.changes += 1
         return True
 
+    def another(self, name: str, stream: Stream) -> LibraryActor:
+        """Make an actor of a library beside its own, with handles that nothing else uses.
+
+        Parameters:
+            stream: where it enqueues.
+        """
+        make = self.backend.libraries.get(name)
+        actor = self._kinds[name](self, make() if make else None)
+        actor.stream = stream
+        return actor
+
     def finish(self) -> None:
         """Close what is kept, after its streams: nothing is asked any more."""
         self.table.close_things()

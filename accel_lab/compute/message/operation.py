@@ -77,6 +77,7 @@ class Operation(Message[R], frozen=True, array_like=True, eq=False):
         asked_by: of several results those that are not always made, with the field that asks for
             each: `{"vt": "vectors"}`.
         opaque: why it cannot be run again, if it cannot.
+        uncaptured: why a graph cannot have it, if that is not seen by what it answers with.
         grouped: what its parts fail with together, if it has a part on each of several devices.
         runs_user_code: whether it runs code of the user's, which may break the context.
         subject: the field of the thing after which people call it, as the kernel of a launch, or of
@@ -90,6 +91,7 @@ class Operation(Message[R], frozen=True, array_like=True, eq=False):
     aliased: ClassVar[str] = ""
     asked_by: ClassVar[Mapping[str, str]] = {}
     opaque: ClassVar[str] = ""
+    uncaptured: ClassVar[str] = ""
     grouped: ClassVar[type[GroupAborted] | None] = None
     runs_user_code: ClassVar[bool] = False
     subject: ClassVar[str] = ""

@@ -179,6 +179,10 @@ class Answers:
             self._held = _let_go(self.pending, self._held)
             self._looks_in = len(self._held)
 
+    def let_go_all(self) -> None:
+        """Give up the buffers of all results that nobody holds; any thread, with no lock held."""
+        _let_go(self.pending, list(self.pending))
+
     def oldest(self) -> Reply[Any] | None:
         """Return the request that has waited longest, None when there is none; any thread."""
         while True:

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 from operator import attrgetter
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec.structs import astuple
 
@@ -42,10 +42,25 @@ LOOKS_EVERY = 64
 """After so many messages those in flight are looked through for results that nobody holds."""
 
 
+class Recording(Protocol):
+    """A block of one thread whose messages are written down instead of sent: `gpu.graph()`."""
+
+    @property
+    def is_here(self) -> bool:
+        """Whether what this thread sends is recorded."""
+
+    def take(self, message: Operation[Any]) -> Reply[Any] | None:
+        """Record a message; None for one that is to be sent as always."""
+
+    def counts(self, field: str, counter: Any, offset: int, at: int = -1) -> None:
+        """Have a field of the message recorded last follow the words that a generator takes."""
+
+
 class Outbox:
     """Sends messages to one device; any thread may call.
 
     Attributes:
+        recording: a block that is recorded, if there is one.
         digests: called with each recorded request and its number, once that is sent.
         bring: returns a message with operands of other devices replaced by copies, if any.
         lock, room: the device's; `room` tells of a change in what waits.
@@ -80,6 +95,7 @@ class Outbox:
     ) -> None:
         self.digests: Callable[[int, Reply[Any]], None] | None = None
         self.bring: Callable[[Operation[Any]], Operation[Any]] | None = None
+        self.recording: Recording | None = None
         self._connection = connection
         self.lock = lock
         self.room = room
@@ -112,7 +128,7 @@ class Outbox:
     def timeout_s(self, timeout_s: float | None) -> None:
         self._plans = MessagePlans(require_timeout(timeout_s))
 
-    def send(  # noqa: C901, PLR0912 - the hot path
+    def send(  # noqa: C901, PLR0912, PLR0915 - the hot path
         self,
         message: Operation[Any],
         timeout_s: float | None,
@@ -136,6 +152,10 @@ class Outbox:
         returned. `made_of` is what was given for the message, to be noted in `repeats`. `handle` is
         that of a message that was to be sent before.
         """
+        if self.recording is not None and self.recording.is_here:
+            recorded_as = self.recording.take(message)
+            if recorded_as is not None:
+                return recorded_as
         plan = self._plans[type(message)]
         bring = self.bring
         if bring is not None and message is not (brought := bring(message)):
@@ -213,8 +233,8 @@ class Outbox:
 
         It is of a type that answers with no buffer, and those before are in `repeats`.
         """
-        if repeats.skip:
-            repeats.skip -= 1
+        if repeats.skip or self.recording is not None:
+            repeats.skip = max(repeats.skip - 1, 0)
             return self.send(make(*made_of), timeout_s)
         plan = self._plans[kind]
         reply = self._again(plan, made_of, timeout_s, repeats)
@@ -255,6 +275,9 @@ class Outbox:
 
     def tell(self, message: Operation[Any], *, nowait: bool) -> None:
         """Send one message whose answer nobody waits for; only a failure makes a handle of it."""
+        if self.recording is not None:
+            self.send(message, OWN_TIMEOUT, nowait=nowait)
+            return
         plan = self._plans[type(message)]
         connection = self._connection
         link = connection.link
@@ -355,8 +378,14 @@ class Outbox:
 
         Raises:
             AccelError: as `send`.
-            InvalidArgument: this thread is in the middle of sending another message.
+            InvalidArgument: this thread is in the middle of sending another message, or records a
+                graph.
         """
+        if self.recording is not None and self.recording.is_here:
+            raise InvalidArgument(
+                "a message to several devices cannot be in a graph: each device would have its "
+                "part; send it outside the block"
+            )
         if not self._is_my_turn():
             raise InvalidArgument(
                 "a finalizer (__del__) cannot send a message to several devices while its thread "
@@ -374,6 +403,23 @@ class Outbox:
         if connection.link is None:
             return len(self._queue.waiting) < self._limit
         return len(self._answers.pending) < IN_FLIGHT_LIMIT
+
+    @property
+    def handles(self) -> DeviceHandles:
+        """What makes the device's handles, and checks them."""
+        return self._handles
+
+    def let_go(self) -> None:
+        """Give up the buffers of results that nobody holds, though they are not answered yet."""
+        self._answers.let_go_all()
+
+    def plan(self, kind: type[Operation[Any]]) -> MessagePlan:
+        """Return what is the same for all messages of a type.
+
+        Raises:
+            InvalidArgument: they have a part on each of several devices.
+        """
+        return self._plans[kind]
 
     def plan_of_part(self, kind: type[Operation[Any]]) -> MessagePlan:
         """Return the plan of messages of which several devices have a part.

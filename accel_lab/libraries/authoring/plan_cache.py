@@ -5,6 +5,7 @@ destroying a plan waits. So an evicted plan is retired behind a fence, and destr
 has passed it.
 """
 
+import sys
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Generic, Protocol, TypeVar
@@ -97,6 +98,10 @@ class PlanCache(Generic[P]):
             self._sweep(self._fences)
         return plan
 
+    def keep_all(self) -> None:
+        """Drop no plan any more, however many there are: a graph uses them again by itself."""
+        self._most, self._most_bytes = sys.maxsize, sys.maxsize
+
     def statistics(self) -> Mapping[str, int]:
         """Return how many plans there are, and how often one was there or not; any thread."""
         return {"plans": len(self._plans), "hits": self.hits, "misses": self.misses}
@@ -141,6 +146,15 @@ class PlanCache(Generic[P]):
                 fences.wait(fence)
             retired.popleft()
             plan.destroy()
+
+
+def keep_all(library: object) -> None:
+    """Have the caches of a backend's library, and of its parts, drop no plan any more."""
+    parts = list(getattr(library, "__dict__", {}).values())
+    for part in parts:
+        for one in (part, *getattr(part, "__dict__", {}).values()):
+            if isinstance(one, PlanCache):
+                one.keep_all()
 
 
 def static_fields(message: Operation[Any]) -> Hashable:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from itertools import accumulate
 from math import prod
+from typing import ClassVar
 
 from accel_lab.compute.device import device_of
 from accel_lab.compute.message.buffer import AccelRef
@@ -27,6 +28,7 @@ class GemmGrouped(BlasMessage, frozen=True, tag=167):
     `trans_a` and `trans_b` are as of `Gemm`, for all pairs.
     """
 
+    uncaptured: ClassVar = "its table of addresses is written by the host"
     a: tuple[AccelRef, ...]
     b: tuple[AccelRef, ...]
     _: Options

@@ -10,6 +10,7 @@ import numpy as np
 
 from accel_lab.actor.reply import Reply
 from accel_lab.compute.device import Device, device_first
+from accel_lab.compute.graph.parameter import Parameter
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.handle import Handle
 from accel_lab.compute.message.operation import OWN_TIMEOUT
@@ -213,7 +214,7 @@ def _travelling(arg: Any) -> Any:
     """
     if arg is None:
         return NULL
-    if type(arg) in _PLAIN:
+    if type(arg) in _PLAIN or isinstance(arg, Parameter):
         return arg
     if isinstance(arg, np.void):
         return arg.tobytes()

@@ -46,6 +46,7 @@ class Generate(Draw, frozen=True, array_like=True, eq=False, kw_only=True, tag=2
     """
 
     dtypes: ClassVar = frozenset({"uint32", "uint64", "float32", "float64"})
+    uncaptured: ClassVar = "each launch would draw the same words, as no launch moves them on"
     generator: Name
 
     def infer(self) -> Spec:

@@ -217,11 +217,33 @@ class Generator(Draws, Uncopied):
                 after = offset + message.consumes
             state["offset"] = after
             try:
-                return self.device.ask(message)
+                drawn = self.device.ask(message)
+                if (recording := self.device.recording) is not None:
+                    recording.counts("offset", self, offset)
             except BaseException:
                 if state["offset"] == after:
                     state["offset"] = offset
                 raise
+            return drawn
+
+    def take(self, count: int) -> int:
+        """Take the next words for a graph that draws them; return how many came before.
+
+        Raises:
+            InvalidArgument: the stream has no more.
+        """
+        with self._lock:
+            offset = self._state["offset"]
+            if offset + count > OFFSETS:
+                text = f"the graph takes {count} words from offset {offset} on, and a stream has"
+                raise InvalidArgument(f"{text} {OFFSETS}; take another stream")
+            self._state["offset"] = offset + count
+            return offset
+
+    def give_back(self, offset: int) -> None:
+        """Go back to where so many words were taken: they were for nothing."""
+        with self._lock:
+            self._state["offset"] = offset
 
     def __copy__(self) -> "Generator":
         """Return one on the same device that draws from here on what this one does."""

@@ -37,6 +37,7 @@ class Sobol(Draw, frozen=True, array_like=True, eq=False, kw_only=True, tag=233)
     """
 
     dtypes: ClassVar = frozenset(BITS)
+    uncaptured: ClassVar = "each launch would make the same points"
     scrambled: bool = False
 
     @property

@@ -31,6 +31,7 @@ class SolverMessage(Shaped[R], frozen=True):
 
     library: ClassVar[str] = "solver"
     dtypes: ClassVar = SINGLE_AND_DOUBLE
+    uncaptured: ClassVar = "its solver waits for the device"
 
 
 Judge = Callable[[str, tuple[int, ...], int], AccelError]

@@ -1,6 +1,6 @@
 """Systems of equations with a sparse matrix: by iteration, and directly."""
 
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 from accel_lab.compute.device import device_of
 from accel_lab.compute.message.buffer import AccelRef
@@ -58,6 +58,7 @@ class Iteration(OfMatrix[Solution], frozen=True):
     `factor` has the values that `Ilu0` or `Ic0` made of the matrix, for these preconditioners.
     """
 
+    uncaptured: ClassVar = "it waits for the device in each step"
     b: AccelRef
     x0: AccelRef | None = None
     factor: AccelRef | None = None
@@ -126,6 +127,7 @@ class Spsolve(OfMatrix[AccelRef], frozen=True, tag=356):
     with `BadPivot`.
     """
 
+    uncaptured: ClassVar = "it waits for the device"
     b: AccelRef
 
     def infer(self) -> Spec:

@@ -92,6 +92,8 @@ class Spsm(Triangular, frozen=True, tag=350):
 class Incomplete(OfMatrix[AccelRef], frozen=True):
     """A factorization that stores where the matrix does, and nowhere else."""
 
+    uncaptured: ClassVar = "it waits for the device in each step"
+
     def infer(self) -> Spec:
         """Return as many values as are stored."""
         require_square(self)

@@ -1,0 +1,4 @@
+"""Recorded programs as CUDA graphs.
+
+Runs in a context's process.
+"""

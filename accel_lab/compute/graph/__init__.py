@@ -1,0 +1,4 @@
+"""Messages that are recorded once and launched again and again: `gpu.graph()`.
+
+Runs in both.
+"""
