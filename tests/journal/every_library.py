@@ -25,7 +25,18 @@ N = 32
 WAIT_S = 120.0
 LIBRARIES = {"array", "blas", "blas_lt", "fft", "jit", "rng", "solver", "sparse", "tensor"}
 COMPARED = frozenset(
-    {"Normal", "Gamma", "Permutation", "Poisson", "Generate", "Sobol", "Gemm", "Matmul", "R2C"}
+    {
+        "Normal",
+        "Gamma",
+        "Permutation",
+        "Poisson",
+        "Generate",
+        "Sobol",
+        "Gemm",
+        "GemmBy",
+        "Matmul",
+        "R2C",
+    }
     | {"C2R", "R2R", "Convolve", "Solve", "CholeskySolve", "LuSolve", "Slogdet", "Svd", "Eigh"}
     | {"Sparsify", "Convert", "Spmm", "Spgemm", "Spadd", "Spsolve", "Cg", "Gmres", "Contract"}
     | {"Reduce", "Permute", "Scan", "Sort", "Concatenate", "Unique", "Copy"}
@@ -51,6 +62,9 @@ def run(device: Device, seed: int) -> None:
 
     # Matrices whose eigenvalues are 8 at least: what is solved with them is well conditioned.
     gram = blas.gemm(x, x, array.eye(device, N, dtype="float64"), beta=8.0, trans_b="t")
+    factor = 1 / blas.nrm2(x)
+    blas.gemm(x, y, gram, alpha=factor, beta=0.5)
+    blas.axpy(x, y, alpha=factor)
     hidden = blas_lt.matmul(x, y, alpha=1 / N, activation="gelu")
     blas_lt.tune(x, y)
     hidden += blas_lt.matmul(x, y, alpha=1 / N, activation="gelu")  # by the tuned algorithm

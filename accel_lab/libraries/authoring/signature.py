@@ -10,6 +10,7 @@ or to an `infer` of the message's own.
 
 import ast
 import re
+from collections import Counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -152,7 +153,11 @@ def parse(text: str) -> Signature:
                 "a field, the method `makes` says: let them end with ->?"
             )
         known.add(name)
-    used_later = (*makes, *(taken.axes for taken in takes if taken.optional))
+    optional = [taken.axes for taken in takes if taken.optional]
+    if right == "?":  # `makes` may say more; an extent that only one operand has is free
+        counted = Counter(axis for axes in optional for axis in axes)
+        known |= {axis for axis, times in counted.items() if times == 1}
+    used_later = (*makes, *optional)
     unknown = {axis for axes in used_later for axis in axes if not axis.isdecimal()} - known
     if unknown:
         raise TypeError(f"shapes = {text!r}: no operand has {', '.join(sorted(unknown))}")
