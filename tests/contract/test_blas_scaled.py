@@ -154,15 +154,16 @@ def test_a_product_in_tf32_has_eleven_bits_at_least(device: Device, dtype: str, 
     exact, size = 2 * (a @ b) + wide(c), np.abs(a) @ np.abs(b)
     bound = (4 if is_complex(dtype) else 1) * (2**-9 + (case.k + 4) * 2**-23)
     for factors in ({"alpha": 2.0, "beta": 1.0}, {"alpha": zero_d(device, 2, dtype), "beta": 1.0}):
-        got = value(device, blas.gemm(on_a, on_b, on_c, **factors, **turns))  # type: ignore[arg-type]
+        got = value(device, blas.gemm(on_a, on_b, on_c, **factors, **turns))
         assert got.dtype == dtype
         assert np.all(np.abs(got - exact) <= bound * (2 * size + np.abs(wide(c))))
 
 
 def test_a_precision_that_there_is_not_is_refused(device: Device) -> None:
-    a, wrong = array.zeros(device, (3, 3)), "fp4"
+    a = array.zeros(device, (3, 3))
+    wrong: Any = "fp4"
     with refused(device, "Gemm: compute is 'fp4'", "'' or 'tf32'"):
-        blas.gemm(a, a, compute=wrong)  # type: ignore[arg-type]
+        blas.gemm(a, a, compute=wrong)
     doubled, two = array.zeros(device, (2, 2), "float64"), array.full(device, (), 2, "float64")
     with refused(device, "Gemm: compute is 'tf32' and a is float64[2, 2]", "float32 and complex64"):
         blas.gemm(doubled, doubled, compute="tf32")

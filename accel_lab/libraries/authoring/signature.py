@@ -154,14 +154,18 @@ def parse(text: str) -> Signature:
             )
         known.add(name)
     optional = [taken.axes for taken in takes if taken.optional]
-    if right == "?":  # `makes` may say more; an extent that only one operand has is free
-        counted = Counter(axis for axes in optional for axis in axes)
-        known |= {axis for axis, times in counted.items() if times == 1}
+    known |= _free(optional) if right == "?" else set()
     used_later = (*makes, *optional)
     unknown = {axis for axes in used_later for axis in axes if not axis.isdecimal()} - known
     if unknown:
         raise TypeError(f"shapes = {text!r}: no operand has {', '.join(sorted(unknown))}")
     return Signature(takes, makes, defined, shapes, "...?" in shapes)
+
+
+def _free(optional: list[tuple[str, ...]]) -> set[str]:
+    """Return the extents that only one of these operands has: `check` may say what they are."""
+    counted = Counter(axis for axes in optional for axis in axes)
+    return {axis for axis, times in counted.items() if times == 1}
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -24,6 +24,9 @@ from accel_lab.libraries.authoring.dtype_sets import INEXACT
 from accel_lab.libraries.authoring.function import function
 from accel_lab.libraries.authoring.operand import array_of, describe, element
 from accel_lab.libraries.authoring.options import Options, Scale
+from accel_lab.libraries.blas.batched import getrf_batched as getrf_batched
+from accel_lab.libraries.blas.batched import getrs_batched as getrs_batched
+from accel_lab.libraries.blas.batched import matinv_batched as matinv_batched
 from accel_lab.libraries.blas.grouped import GemmGrouped as GemmGrouped
 from accel_lab.libraries.blas.grouped import gemm_grouped as gemm_grouped
 from accel_lab.libraries.blas.level1 import Asum as Asum

@@ -2,7 +2,8 @@
 
 One handle, on the stream that is active. Computation is in float32 for float16 and bfloat16,
 else in the operands' own precision, in TF32 only if that is asked for, and partial sums are not
-rounded to the narrow dtype. Atomic operations are not allowed, so that bits repeat. Counts from 2**31 on take cuBLAS's 64-bit entry points.
+rounded to the narrow dtype. Atomic operations are not allowed, so that bits repeat. Counts from
+2**31 on take cuBLAS's 64-bit entry points.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Products and sums whose factors are read on the device: cuBLAS's pointer mode, and CuPy's kernels."""
+"""Products and sums whose factors are on the device: cuBLAS reads them there, or CuPy's kernels."""
 
 from typing import Any
 

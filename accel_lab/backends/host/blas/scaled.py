@@ -1,4 +1,4 @@
-"""Products and sums on the host whose factors are buffers: they are read, and the rest is the same."""
+"""Products and sums on the host whose factors are buffers, which are read."""
 
 from typing import Any
 
