@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accel_lab import array, blas
+from accel_lab import array, blas, blas_lt
 from accel_lab.compute.arrays.dtypes import is_complex
 from accel_lab.compute.device import Device
 from tests.contract.products import Case, Support, cases, sum_of_products
@@ -159,6 +159,23 @@ def test_a_product_in_tf32_has_eleven_bits_at_least(device: Device, dtype: str, 
         assert np.all(np.abs(got - exact) <= bound * (2 * size + np.abs(wide(c))))
 
 
+@settings(max_examples=15)
+@given(case=cases())
+def test_a_finished_product_in_tf32_has_eleven_bits_at_least(device: Device, case: Case) -> None:
+    a, b, c = case.operands(reals, "float32")
+    on_a, on_b, on_c = (place(device, x, case.layout) for x in (a, b, c))
+    turns: Any = {"trans_a": case.trans_a, "trans_b": case.trans_b, "compute": "tf32"}
+    a, b = case.turned(wide(a), wide(b))
+    exact, size = np.maximum(a @ b + wide(c), 0), np.abs(a) @ np.abs(b) + np.abs(wide(c))
+    options: Any = {"beta": 1.0, "activation": "relu", **turns}
+    bound = 2**-9 + (case.k + 4) * 2**-23
+    for got in (
+        blas_lt.matmul(on_a, on_b, on_c, **options),
+        blas_lt.fused_matmul(on_a, on_b, on_c, **options).d,
+    ):
+        assert np.all(np.abs(value(device, got) - exact) <= bound * size)
+
+
 def test_a_precision_that_there_is_not_is_refused(device: Device) -> None:
     a = array.zeros(device, (3, 3))
     wrong: Any = "fp4"
@@ -169,3 +186,8 @@ def test_a_precision_that_there_is_not_is_refused(device: Device) -> None:
         blas.gemm(doubled, doubled, compute="tf32")
     with refused(device, "GemmBy: compute is 'tf32'", "float32 and complex64"):
         blas.gemm(doubled, doubled, alpha=two, compute="tf32")
+    for multiply, name in ((blas_lt.matmul, "Matmul"), (blas_lt.fused_matmul, "FusedMatmul")):
+        with refused(device, f"{name}: compute is 'tf32'", "float32 and complex64"):
+            multiply(doubled, doubled, compute="tf32")
+        with refused(device, f"{name}: compute is 'fp4'", "'' or 'tf32'"):
+            multiply(a, a, compute=wrong)
