@@ -96,6 +96,7 @@ def test_mistakes_are_refused_with_what_and_what_was_expected(device: Device) ->
     )
     fits = array.zeros(device, 3, "float64")
     tall = sparse.from_dense(array.zeros(device, (3, 2)))
+    tall.values.result(30)  # from then on it is known how much it stores
     wrong: Any = "x"
     with refused(device, "FactorSolve: b is float64[4]", "float64 of 3 rows"):
         factored.solve(b)

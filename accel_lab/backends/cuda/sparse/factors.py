@@ -17,7 +17,8 @@ from accel_lab.libraries.sparse.pivots import BadPivot
 class CudaSparseFactors:
     """The factors of one matrix, on the device; None stands for those of one without rows.
 
-    With `rows` and `columns` as SciPy's permutations, b[rows] is L @ U @ x[columns].
+    With SciPy's permutations, `rows` and `columns`: L @ U is solved for what is `b` at [rows], and
+    the solution is that at [columns].
 
     Attributes:
         order, dtype: of the matrix.
@@ -25,7 +26,10 @@ class CudaSparseFactors:
 
     def __init__(self, order: int, dtype: str, factors: Any) -> None:
         self.order, self.dtype = order, dtype
-        self._lower = self._upper = self._rows = self._columns = None
+        self._lower: Arrays | None = None
+        self._upper: Arrays | None = None
+        self._rows: Any = None
+        self._columns: Any = None
         if factors is not None:
             self._lower, self._upper = _on_device(factors.L), _on_device(factors.U)
             self._rows = cupy.asarray(factors.perm_r.astype(np.int64))
