@@ -120,10 +120,13 @@ def test_mistakes_are_refused_with_what_and_what_was_expected(device: Device) ->
         sparse.blocked_ell(wrong, 2)
     with refused(device, "blocks of [3, 3] do not divide a matrix of [4, 4]"):
         sparse.blocked_ell(a, 3)
+    wrong_format: Any = a
     odd = a.tobsr((2, 4))
     odd.values.result(30)
     with refused(device, "Ellify: the matrix is bsr", "bsr of square blocks"):
-        device.ask(sparse.Ellify(*odd.parts, odd.shape, "bsr"))
+        sparse.ellify(odd)
+    with refused(device, "unellify: a is SparseRef", "a BlockedEll"):
+        sparse.unellify(wrong_format)
     single = array.zeros(device, (4, 2))
     with refused(device, "EllMatmul: values are float32[4, 2]", "of [8, 4] in blocks of 2"):
         BlockedEll((8, 4), 2, made.values, made.columns) @ single

@@ -146,10 +146,8 @@ class BlockedEll:
         return ell_matmul(self, b)
 
     def tobsr(self) -> SparseRef:
-        """Return it by compressed rows of blocks; does not block."""
-        message = Unellify(self.values, self.columns, self.shape, self.block)
-        parts = device_of(self.values).ask(message)
-        return SparseRef("bsr", self.shape, self.columns.dtype, *parts)
+        """Return it by compressed rows of blocks, as `Unellify`; does not block."""
+        return unellify(self)
 
     def toarray(self) -> AccelRef:
         """Return it as a dense buffer."""
@@ -174,8 +172,38 @@ def blocked_ell(a: SparseRef, block: int) -> BlockedEll:
     extent = plain(block)
     if a.format != "bsr" or a.values.shape[1:] != (extent, extent):
         a = a.tobsr((extent, extent))
-    parts = device_of(a.values).ask(Ellify(*a.parts, a.shape, "bsr"))
+    return _ellified(a, extent)
+
+
+def ellify(a: SparseRef) -> BlockedEll:
+    """Store a BSR matrix of square blocks as Blocked-ELL, as `Ellify`.
+
+    It waits where only the device knows the extent of its blocks.
+
+    Raises:
+        InvalidArgument: it is no such matrix.
+        UnsupportedDtype: the backend does not have it for this dtype; cast first.
+    """
+    a = require_sparse("Ellify", "a", a)
+    return _ellified(a, a.values.shape[1] if a.format == "bsr" else 1)
+
+
+def _ellified(a: SparseRef, extent: int) -> BlockedEll:
+    parts = device_of(a.values).ask(Ellify(*a.parts, a.shape, a.format))
     return BlockedEll(a.shape, extent, *parts)
+
+
+def unellify(a: BlockedEll) -> SparseRef:
+    """Store a Blocked-ELL matrix as BSR, as `Unellify`; does not block.
+
+    Raises:
+        InvalidArgument: it is no such matrix.
+        UnsupportedDtype: the backend does not have it for this dtype; cast first.
+    """
+    _require_ell("unellify", a)
+    message = Unellify(a.values, a.columns, a.shape, a.block)
+    parts = device_of(a.values).ask(message)
+    return SparseRef("bsr", a.shape, a.columns.dtype, *parts)
 
 
 def ell_matmul(a: BlockedEll, b: AccelRef) -> AccelRef:
@@ -185,11 +213,25 @@ def ell_matmul(a: BlockedEll, b: AccelRef) -> AccelRef:
         InvalidArgument: the operands do not fit.
         UnsupportedDtype: the backend does not have it for this dtype; cast first.
     """
-    if not isinstance(a, BlockedEll):
-        text = f"ell_matmul: a is {type(a).__name__}, and is to be a BlockedEll"
-        raise InvalidArgument(f"{text}; sparse.blocked_ell(a, block) makes one")
+    _require_ell("ell_matmul", a)
     message = EllMatmul(a.values, a.columns, a.shape, a.block, b)
     return device_of(a.values).ask(message)
 
 
-__all__ = ["BlockedEll", "EllMatmul", "EllParts", "Ellify", "Unellify", "blocked_ell", "ell_matmul"]
+def _require_ell(what: str, a: object) -> None:
+    if not isinstance(a, BlockedEll):
+        text = f"{what}: a is {type(a).__name__}, and is to be a BlockedEll"
+        raise InvalidArgument(f"{text}; sparse.blocked_ell(a, block) makes one")
+
+
+__all__ = [
+    "BlockedEll",
+    "EllMatmul",
+    "EllParts",
+    "Ellify",
+    "Unellify",
+    "blocked_ell",
+    "ell_matmul",
+    "ellify",
+    "unellify",
+]

@@ -83,11 +83,7 @@ class Factored:
         Raises:
             InvalidArgument: `b` or `trans` does not fit.
         """
-        message = FactorSolve(self.factors, b, trans=trans)
-        device = device_of(b)
-        if b.known and b.ndim in (1, 2):
-            message.require_fit(self.order, self.dtype)
-        return device.ask(message)
+        return factor_solve(self, b, trans=trans)
 
     def result(self, timeout_s: float | None = None) -> "Factored":
         """Wait until it is factorized, and return it."""
@@ -111,4 +107,20 @@ def factorize(a: SparseRef) -> Factored:
     return Factored(a.shape[0], a.values.dtype, made)
 
 
-__all__ = ["FactorSolve", "Factored", "Factorize", "SparseFactors", "factorize"]
+def factor_solve(a: Factored, b: AccelRef, *, trans: Trans = "n") -> AccelRef:
+    """Solve op(a) @ x = b with the factors of a matrix, as `FactorSolve`; does not block.
+
+    Raises:
+        InvalidArgument: an operand or `trans` does not fit.
+    """
+    if not isinstance(a, Factored):
+        text = f"factor_solve: a is {type(a).__name__}, and is to be Factored"
+        raise InvalidArgument(f"{text}; sparse.factorize(a) makes it")
+    message = FactorSolve(a.factors, b, trans=trans)
+    device = device_of(b)
+    if b.known and b.ndim in (1, 2):
+        message.require_fit(a.order, a.dtype)
+    return device.ask(message)
+
+
+__all__ = ["FactorSolve", "Factored", "Factorize", "SparseFactors", "factor_solve", "factorize"]

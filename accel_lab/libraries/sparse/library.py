@@ -27,6 +27,8 @@ from accel_lab.libraries.sparse.blocked_ell import EllParts as EllParts
 from accel_lab.libraries.sparse.blocked_ell import Unellify as Unellify
 from accel_lab.libraries.sparse.blocked_ell import blocked_ell as blocked_ell
 from accel_lab.libraries.sparse.blocked_ell import ell_matmul as ell_matmul
+from accel_lab.libraries.sparse.blocked_ell import ellify as ellify
+from accel_lab.libraries.sparse.blocked_ell import unellify as unellify
 from accel_lab.libraries.sparse.conversion import Convert as Convert
 from accel_lab.libraries.sparse.conversion import Densify as Densify
 from accel_lab.libraries.sparse.conversion import Sparsify as Sparsify
@@ -48,6 +50,7 @@ from accel_lab.libraries.sparse.factors import Factored as Factored
 from accel_lab.libraries.sparse.factors import Factorize as Factorize
 from accel_lab.libraries.sparse.factors import FactorSolve as FactorSolve
 from accel_lab.libraries.sparse.factors import SparseFactors as SparseFactors
+from accel_lab.libraries.sparse.factors import factor_solve as factor_solve
 from accel_lab.libraries.sparse.factors import factorize as factorize
 from accel_lab.libraries.sparse.matrix import Parts as Parts
 from accel_lab.libraries.sparse.matrix import SparseRef as SparseRef
