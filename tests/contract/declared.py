@@ -125,6 +125,7 @@ HEAVY_DIAGONAL = {f"solver.{one}": "a" for one in ("Cholesky", "Inv", "Lu", "Slo
 
 
 SIDES = {f"blas.{one}": {"p": "m"} for one in ("Symm", "Hemm", "Trmm", "Trsm", "Dgmm")}
+SIDES["blas.Gbmv"] = {"q": "m"}
 """Axes whose extent an option says, here the default: that of another axis."""
 
 

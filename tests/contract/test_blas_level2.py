@@ -198,6 +198,66 @@ def test_gbmv_is_the_product_with_the_whole_matrix(
         assert_near(value(device, got), exact, dtype, magnitude=size, operations=kl + ku + 7)
 
 
+@settings(max_examples=60)
+@given(
+    seed=seeds,
+    m=odd,
+    n=odd,
+    kl=st.integers(0, 4),
+    ku=st.integers(0, 4),
+    trans=transposed,
+    layout=layouts,
+    dtype=wide_dtypes,
+)
+def test_gbmv_takes_the_band_turned(
+    device: Device,
+    seed: int,
+    m: int,
+    n: int,
+    kl: int,
+    ku: int,
+    trans: Trans,
+    layout: Layout,
+    dtype: str,
+) -> None:
+    """The definition, with the whole matrix; NaN stands where the band sticks out of it."""
+    i, j = np.ogrid[:m, :n]
+    drawn = reals(seed, (m, n), dtype)
+    a = np.where((j - i <= ku) & (i - j <= kl), drawn, 0).astype(drawn.dtype)
+    rows, columns = (m, n) if trans == "n" else (n, m)
+    x, y = reals(seed + 1, (columns,), dtype), reals(seed + 2, (rows,), dtype)
+    alpha, beta = factors(dtype)
+    band, on_x, on_y = (place(device, one, layout) for one in (banded(a, kl, ku), x, y))
+    op = turn(wide(a), trans)
+    exact, size = op @ wide(x), np.abs(op) @ np.abs(wide(x))
+    got = value(device, blas.gbmv(band, on_x, kl, trans=trans, n=n))
+    assert_near(got, exact, dtype, magnitude=size, operations=kl + ku + 2)
+    exact = alpha * exact + beta * wide(y)
+    size = abs(alpha) * size + abs(beta) * np.abs(wide(y))
+    for out in (None, on_y):  # how many columns there are, `y` says
+        got = blas.gbmv(band, on_x, kl, on_y, alpha=alpha, beta=beta, trans=trans, out=out)
+        assert_near(value(device, got), exact, dtype, magnitude=size, operations=kl + ku + 7)
+
+
+def test_gbmv_refuses_vectors_that_do_not_fit_the_band(device: Device) -> None:
+    a, x = array.zeros(device, (4, 2)), array.zeros(device, 4)
+    wrong: Any = "x"
+    with refused(device, "Gbmv: trans is 'x'", "'n', 't' or 'c'"):
+        blas.gbmv(a, x, 0, trans=wrong)
+    with refused(device, "Gbmv: trans is 't'", "say n"):
+        blas.gbmv(a, x, 0, trans="t")
+    with refused(device, "Gbmv: x is float32[4]", "A (4, 5) takes 5 elements"):
+        blas.gbmv(a, x, 0, n=5)
+    with refused(device, "Gbmv: y is float32[4]", "A (4, 3) takes 3 elements"):
+        blas.gbmv(a, x, 0, x, beta=1, trans="c", n=3)
+    for n in (-1, 1.5, True):
+        with refused(device, f"Gbmv: n is {n}"):
+            blas.gbmv(a, x, 0, trans="t", n=n)  # type: ignore[arg-type]
+    out = array.zeros(device, 4)
+    with refused(device, "Gbmv results in float32[3], but out is float32[4]"):
+        blas.gbmv(a, x, 0, trans="t", n=3, out=out)
+
+
 def test_mistakes_are_refused_with_what_and_what_was_expected(device: Device) -> None:
     a, x = array.zeros(device, (3, 3)), device.put(small(0, (3,), "float32"))
     wrong: Any = "L"

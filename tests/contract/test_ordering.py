@@ -146,6 +146,67 @@ def test_medians_and_quantiles_are_numpys(
         np.testing.assert_allclose(one, wanted, rtol=8 * eps, atol=64 * eps)
 
 
+@settings(max_examples=60)
+@given(
+    data=st.data(),
+    shape=shapes.filter(lambda shape: 0 not in shape),
+    seed=seeds,
+    dtype=st.sampled_from(["float16", "float32", "float64", "int32"]),
+    layout=layouts,
+    keepdims=st.booleans(),
+)
+@pytest.mark.filterwarnings("ignore:All-NaN")
+def test_without_nan_they_are_numpys_of_what_is_left(
+    device: Device,
+    data: st.DataObject,
+    shape: tuple[int, ...],
+    seed: int,
+    dtype: str,
+    layout: Layout,
+    keepdims: bool,  # noqa: FBT001 - hypothesis gives it
+) -> None:
+    x, ndim = small(seed, shape, dtype), len(shape)
+    if is_float(dtype):
+        gaps = np.random.default_rng(seed).random(shape) < data.draw(st.sampled_from([0, 0.4, 1]))
+        x = np.where(gaps, np.nan, reals(seed, shape, dtype)).astype(dtype)
+    axis: Any = data.draw(st.integers(-ndim, ndim - 1) if ndim else st.none())
+    parts = st.floats(0, 1)
+    q: Any = data.draw(parts | st.lists(parts, min_size=1, max_size=3) | st.just([[0, 0.5, 1]]))
+    hundred: Any = np.multiply(q, 100).tolist()
+    on, options = place(device, x, layout), {"axis": axis, "keepdims": keepdims}
+    full = np.nan_to_num(x)  # where nothing is left NumPy's answer has another dtype
+    for got, expected, like in (
+        (array.nanmedian(on, **options), np.nanmedian(x, **options), np.median(full)),
+        (
+            array.nanquantile(on, q, **options),
+            np.nanquantile(x, q, **options),
+            np.quantile(full, q),
+        ),
+        (
+            array.nanpercentile(on, hundred, **options),
+            np.nanpercentile(x, hundred, **options),
+            np.percentile(full, hundred),
+        ),
+    ):
+        one, wanted = value(device, got), np.asarray(expected, like.dtype)
+        assert (one.shape, one.dtype) == (wanted.shape, wanted.dtype)
+        eps = max(EPS.get(str(of.dtype), 0.0) for of in (wanted, x))
+        np.testing.assert_allclose(one, wanted, rtol=8 * eps, atol=64 * eps)
+
+
+def test_quantiles_without_nan_refuse_what_is_none(device: Device) -> None:
+    x, empty = device.put(np.ones(3)), device.put(np.ones((0, 2)))
+    with refused(device, "nanquantile: q is to be numbers from 0 to 1"):
+        array.nanquantile(x, 1.5)
+    with refused(device, "nanpercentile: there is none of nothing"):
+        array.nanpercentile(empty, 50, 0)
+    with refused(device, "nanmedian", "axis"):
+        array.nanmedian(x, 1)
+    with pytest.warns(RuntimeWarning):
+        wanted = np.nanmedian(np.ones((0, 2)), 0)
+    assert_equal(value(device, array.nanmedian(empty, 0)), wanted)
+
+
 def test_the_ends_of_a_quantile_are_exact(device: Device) -> None:
     x = reals(3, (1001,), "float32")
     on = device.put(x)

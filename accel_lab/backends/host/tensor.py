@@ -1,16 +1,19 @@
 """Tensors on the host: NumPy, whose products of matrices are BLAS's."""
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from accel_lab.compute.arrays.dtypes import numpy_dtype
+from accel_lab.compute.execution.worker import Worker
 from accel_lab.libraries.authoring.operand import Number
 from accel_lab.libraries.tensor import evaluation
-from accel_lab.libraries.tensor.library import Binary, Contract, Permute, Reduce, Trinary
+from accel_lab.libraries.tensor.library import Binary, Contract, Permute, Reduce, Trinary, Tune
 from accel_lab.libraries.tensor.message import computed_in
-from accel_lab.libraries.tensor.path import statistics, steps_of
+from accel_lab.libraries.tensor.path import Step, statistics, steps_of
+from accel_lab.libraries.tensor.tuning import RUNS, Tuned, tuned
 
 
 class HostTensor:
@@ -24,6 +27,23 @@ class HostTensor:
         steps = steps_of(m.subscripts, shapes, m.optimize)
         made = evaluation.contracted(np, steps, [x.astype(dtype, copy=False) for x in tensors])
         out[...] = evaluation.scaled(made, alpha)
+
+    @np.errstate(all="ignore")
+    def measure(self, m: Tune, tensors: tuple[Any, ...], worker: Worker) -> Tuned:
+        """Return which order is the fastest, by the processor's clock."""
+        del worker
+        dtype = numpy_dtype(computed_in(m.tensors[0].dtype, m.compute))
+        held = [x.astype(dtype, copy=False) for x in tensors]
+
+        def time_us(steps: tuple[Step, ...]) -> float:
+            times = []
+            for _ in range(RUNS):
+                began = time.perf_counter()
+                evaluation.contracted(np, steps, list(held))
+                times.append(time.perf_counter() - began)
+            return min(times) * 1e6
+
+        return tuned(m.subscripts, tuple([x.shape for x in tensors]), time_us)
 
     @np.errstate(all="ignore")
     def reduce(self, m: Reduce, x: Any, out: Any, alpha: Number) -> None:

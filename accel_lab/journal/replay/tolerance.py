@@ -10,7 +10,7 @@ recorded result, in units of the dtype's epsilon (the distance from 1 to the nex
 | `Concatenate`, `Arange`, `Eye`, `Sort`, `Unique` and what else of `array` copies elements | 0 |
 | `Words`, `Integers`, `Uniform` | 0: one Philox, bit for bit |
 | `Normal` | 8: logarithm and cosine are each machine's own |
-| `Axpy`, `Scal` | 2: with and without a fused multiply-add |
+| `Axpy`, `Scal`, also by a buffer | 2: with and without a fused multiply-add |
 | `Gem…`, `Matmul`, `Dot`, `Nrm2`, `Reduce`, `Scan`, `Bincount` of k terms | 8 + 4 sqrt(k) |
 | `C2C`, `R2C`, `C2R`, `R2R`, `Padded` of n points | 16 (1 + log2 n) |
 | `Hilbert`, `Convolve`, of two and three transforms | as many times that |
@@ -22,7 +22,7 @@ The error of a sum of k terms grows like sqrt(k) when roundings are independent,
 transform like log2 n (Higham, Accuracy and Stability of Numerical Algorithms, sections 2.8, 24.1).
 Complex numbers have four times as many units, but for transforms. A dtype below float32 is
 computed in float32 and rounded once, which is one unit; the units above are float32's, but those
-of `Half`.
+of `Half`. Where `compute` is "tf32", operands are rounded to eleven bits, and so large is the unit.
 """
 
 import math
@@ -44,10 +44,13 @@ _JOINED = ("Concatenate", "Broadcast", "Triangle", "Diagonal", "Arange", "Eye")
 _CHOICES = ("Take", "TakeAlong", "Where", "Mask", "Sort", "Unique")
 _LAYOUTS = ("Embedded", "Interleaved", "Shift")
 _EXACT = frozenset((*_COPIES, *_JOINED, *_CHOICES, *_LAYOUTS, "Words", "Integers", "Uniform"))
-_FIXED = {"Normal": 8.0, "Axpy": 2.0, "Scal": 2.0}
+_FIXED = {"Normal": 8.0, "Axpy": 2.0, "Scal": 2.0, "AxpyBy": 2.0, "ScalBy": 2.0}
+_PRODUCTS = {"Gemm", "GemmStridedBatched", "GemmBy", "GemmStridedBatchedBy", "Matmul"}
+_VECTOR_PRODUCTS = {"Gemv", "GemvBy"}
 _TRANSFORMS = dict.fromkeys(("C2C", "R2C", "C2R", "R2R", "Padded", "Half"), 1)
 _TRANSFORMS |= {"Hilbert": 2, "Convolve": 3}  # how many one after the other
 _SINGLE = 4
+_TF32 = 2.0**-10
 _finfo: Any = ml_dtypes.finfo
 
 
@@ -61,6 +64,8 @@ def tolerance(message: Operation[Any], dtype: str) -> float:
     """Return the relative distance that results of this message may have; 0 for none."""
     name = type(message).__name__
     eps = eps_of(dtype)
+    if eps and getattr(message, "compute", "") == "tf32":
+        eps = max(eps, _TF32)
     if not eps or name in _EXACT:
         return 0.0
     if name in _TRANSFORMS:
@@ -75,8 +80,8 @@ def tolerance(message: Operation[Any], dtype: str) -> float:
 def _units(message: Any, name: str) -> float:
     if name in _FIXED:
         return _FIXED[name]
-    if name in {"Gemm", "GemmStridedBatched", "Gemv", "Matmul"}:
-        trans = message.trans if name == "Gemv" else getattr(message, "trans_a", "n")
+    if name in _PRODUCTS or name in _VECTOR_PRODUCTS:
+        trans = message.trans if name in _VECTOR_PRODUCTS else getattr(message, "trans_a", "n")
         return 8 + 4 * math.sqrt(message.a.shape[-1 if trans == "n" else -2])
     if name == "Reduce" and message.library == "tensor":
         kept = math.prod(message.makes().shape)  # its axes have names

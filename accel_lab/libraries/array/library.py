@@ -44,6 +44,7 @@ from accel_lab.libraries.array.joining import *  # noqa: F403 - array.concatenat
 from accel_lab.libraries.array.joining import Concatenate
 from accel_lab.libraries.array.making import *  # noqa: F403 - array.arange and the like
 from accel_lab.libraries.array.message import ArrayMessage
+from accel_lab.libraries.array.nan_ordering import *  # noqa: F403 - array.nanmedian and the like
 from accel_lab.libraries.array.ordering import *  # noqa: F403 - array.sort and the like
 from accel_lab.libraries.array.products import *  # noqa: F403 - array.matmul and the like
 from accel_lab.libraries.array.products import Matmul, matmul

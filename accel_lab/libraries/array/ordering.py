@@ -136,13 +136,13 @@ def median(x: AccelRef, axis: Integers | None = None, *, keepdims: bool = False)
     Raises:
         InvalidArgument: there is no such axis.
     """
-    flat, axes = _along_last("median", x, axis)
+    flat, axes = along_last("median", x, axis)
     extent = flat.shape[-1]
     if not extent:
         return reduce("mean", x, axis, keepdims=keepdims)
     ordered = sort(flat)
     middle = reduce("mean", ordered[..., (extent - 1) // 2 : extent // 2 + 1], -1)
-    return _kept(_nan_where(ordered[..., -1], middle), axes, keepdims=keepdims)
+    return kept(_nan_where(ordered[..., -1], middle), axes, keepdims=keepdims)
 
 
 def quantile(
@@ -207,34 +207,55 @@ def interp(
 def _quantile(
     name: str, x: AccelRef, q: Any, whole: int, axis: Integers | None, *, keepdims: bool
 ) -> AccelRef:
-    if isinstance(q, AccelRef):
-        raise InvalidArgument(f"{name}: q is to be numbers or a NumPy array, not a buffer")
-    device, parts = device_of(x), np.asarray(q)
-    if parts.dtype.kind not in "iuf" or not np.all((parts >= 0) & (parts <= whole)):
-        raise InvalidArgument(f"{name}: q is to be numbers from 0 to {whole}, not {q!r}")
-    try:
-        sample = np.ones(1, numpy_dtype(x.dtype))
-        made = canonical(getattr(np, name)(sample, q).dtype)
-    except TypeError:
-        raise InvalidArgument(f"{name}: there is none of {x.dtype}; cast first") from None
-    flat, axes = _along_last(name, x, axis, check=True)
+    parts, made = parts_of(name, x, q, whole)
+    flat, axes = along_last(name, x, axis, check=True)
     places = parts.astype(np.float64).reshape(-1) / whole * (flat.shape[-1] - 1)
     below = np.floor(places).astype(np.int64)
     above = np.minimum(below + 1, flat.shape[-1] - 1)
     ordered = sort(flat)
-    # As NumPy: from the nearer of the two, so that both ends are exact.
-    part = device.put((places - below).astype(numpy_dtype(made)))
-    one, other = take(ordered, below, -1).astype(made), take(ordered, above, -1).astype(made)
+    part = device_of(x).put((places - below).astype(numpy_dtype(made)))
+    one, other = (take(ordered, at, -1).astype(made) for at in (below, above))
+    line = to_the_front(_nan_where(ordered[..., -1:], between(one, other, part)), parts)
+    return kept(line, [at + parts.ndim for at in axes], keepdims=keepdims)
+
+
+def parts_of(name: str, x: AccelRef, q: Any, whole: int) -> tuple[np.ndarray[Any, Any], str]:
+    """Return which quantiles of `x` are asked for, and the dtype that they have.
+
+    Raises:
+        InvalidArgument: they are none, or `x` has none.
+    """
+    if isinstance(q, AccelRef):
+        raise InvalidArgument(f"{name}: q is to be numbers or a NumPy array, not a buffer")
+    device_of(x)
+    parts = np.asarray(q)
+    if parts.dtype.kind not in "iuf" or not np.all((parts >= 0) & (parts <= whole)):
+        raise InvalidArgument(f"{name}: q is to be numbers from 0 to {whole}, not {q!r}")
+    try:
+        sample = np.ones(1, numpy_dtype(x.dtype))
+        return parts, canonical(getattr(np, name)(sample, q).dtype)
+    except TypeError:
+        raise InvalidArgument(f"{name}: there is none of {x.dtype}; cast first") from None
+
+
+def between(one: AccelRef, other: AccelRef, part: AccelRef) -> AccelRef:
+    """Return what is at a part of the way from one to the other.
+
+    As NumPy, from the nearer of the two, so that both ends are exact.
+    """
     step = other - one
     line = where(part < 0.5, one + step * part, other - step * (1 - part))  # noqa: PLR2004
-    line = _nan_where(ordered[..., -1:], where(step == 0, one, line))
+    return where(step == 0, one, line)
+
+
+def to_the_front(line: AccelRef, parts: np.ndarray[Any, Any]) -> AccelRef:
+    """Return what lies along the last axis in the shape of `parts`, before all other axes."""
     shaped = line.reshape((*line.shape[:-1], *parts.shape))
     behind = range(-parts.ndim, 0)
-    made_first = moveaxis(shaped, behind, range(parts.ndim)) if parts.ndim else shaped
-    return _kept(made_first, [at + parts.ndim for at in axes], keepdims=keepdims)
+    return moveaxis(shaped, behind, range(parts.ndim)) if parts.ndim else shaped
 
 
-def _along_last(
+def along_last(
     name: str, x: AccelRef, axis: Integers | None, *, check: bool = False
 ) -> tuple[AccelRef, list[int]]:
     """Return `x` with the axes to be reduced as its last one, and which they are."""
@@ -255,5 +276,6 @@ def _nan_where(last: AccelRef, value: AccelRef) -> AccelRef:
     return where(unary("isnan", last), float("nan"), value)
 
 
-def _kept(value: AccelRef, axes: list[int], *, keepdims: bool) -> AccelRef:
+def kept(value: AccelRef, axes: list[int], *, keepdims: bool) -> AccelRef:
+    """Return it with the axes that were reduced, if they are to be kept."""
     return expand_dims(value, axes) if keepdims and axes else value

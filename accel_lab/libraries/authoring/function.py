@@ -14,8 +14,10 @@ from types import FrameType, GenericAlias
 from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
 import msgspec
+import numpy as np
 
 from accel_lab.actor.reply import Reply
+from accel_lab.compute.arrays.dtypes import numpy_dtype
 from accel_lab.compute.device import Device, device_first, device_of
 from accel_lab.compute.message.buffer import AccelRef, Ref
 from accel_lab.compute.message.handle import Handle
@@ -26,7 +28,14 @@ from accel_lab.compute.message.operation import (
     operand_fields,
 )
 from accel_lab.compute.message.results import results_of
-from accel_lab.libraries.authoring.options import hints_of, options_of, shown, travelling
+from accel_lab.libraries.authoring.operand import element, plain
+from accel_lab.libraries.authoring.options import (
+    factors_of,
+    hints_of,
+    options_of,
+    shown,
+    travelling,
+)
 from accel_lab.libraries.authoring.registration import function_name
 
 P = ParamSpec("P")
@@ -37,7 +46,7 @@ T = TypeVar("T", bound=tuple[Ref[Any] | None, ...])
 
 
 @overload
-def function(kind: Callable[P, Operation[Made]]) -> Callable[P, Made]: ...
+def function(kind: Callable[P, Operation[Made]], by: Any = None) -> Callable[P, Made]: ...
 @overload
 def function(  # type: ignore[overload-overlap]  # a tuple of buffers is answered at once
     kind: Callable[P, Operation[T]],
@@ -46,14 +55,15 @@ def function(  # type: ignore[overload-overlap]  # a tuple of buffers is answere
 def function(kind: Callable[P, Operation[R]]) -> Callable[P, Reply[R]]: ...
 
 
-def function(kind: Any) -> Callable[..., Any]:
+def function(kind: Any, by: Any = None) -> Callable[..., Any]:
     """Return the function that sends a message to the device of its first operand.
 
     It takes the message's fields, those behind `_: Options` by keyword: numbers, shapes and dtypes
-    of any kind.
+    of any kind. `by` is the message that is sent instead where one of the numbers is a buffer: it
+    has the same fields, and each number, which is a `Scale` there, is an operand of it.
     """
     first = operand_fields(kind)[0][0]
-    return _sender(kind, f"device_of({first})", sys._getframe(1))  # noqa: SLF001 - for tracebacks
+    return _sender(kind, f"device_of({first})", sys._getframe(1), by)  # noqa: SLF001 - for tracebacks
 
 
 def maker(kind: Callable[P, Operation[AccelRef]]) -> Callable[Concatenate[Device, P], AccelRef]:
@@ -86,7 +96,7 @@ def named(send: Callable[Concatenate[N, P], R], help_: str) -> Callable[[N, str]
     return make
 
 
-def _sender(kind: Any, device: str, caller: FrameType) -> Callable[..., Any]:
+def _sender(kind: Any, device: str, caller: FrameType, by: Any = None) -> Callable[..., Any]:
     name, fields = function_name(kind), msgspec.structs.fields(kind)
     options, hints = options_of(kind), hints_of(kind)
     space: dict[str, Any] = {"device_of": device_of, "device_first": device_first, "Message": kind}
@@ -104,11 +114,16 @@ def _sender(kind: Any, device: str, caller: FrameType) -> Callable[..., Any]:
         space |= called
     # A function's own names must not hide those that its body uses.
     assert space.keys().isdisjoint(field.name for field in fields), kind
-    text = f"def {name}({', '.join(parameters)}): return {device}.ask(Message({', '.join(given)}))"
+    send = f"return {device}.ask(Message({', '.join(given)}))"
+    if by is not None:
+        send = _by_buffers(kind, by, device, space) + send
+    text = f"def {name}({', '.join(parameters)}):\n    {send}"
     made = _compiled(name, text, space, caller)
     made.__doc__ = _help(kind)
     made.__annotations__ = {"device": Device} if "device" in parameters else {}
     made.__annotations__ |= {field.name: shown(hints[field.name]) for field in fields}
+    for factor in () if by is None else factors_of(kind):
+        made.__annotations__[factor] |= AccelRef
     results = results_of(kind)
     answer: Any = Reply if results is None else results.kind
     if answers_buffer(kind):
@@ -117,6 +132,34 @@ def _sender(kind: Any, device: str, caller: FrameType) -> Callable[..., Any]:
         answer = GenericAlias(Handle, (of,))
     made.__annotations__["return"] = answer
     return made
+
+
+def _by_buffers(kind: Any, by: Any, device: str, space: dict[str, Any]) -> str:
+    """Return what sends the other message if a number is a buffer."""
+    factors = factors_of(kind)
+    is_one = " or ".join(f"isinstance({factor}, Ref)" for factor in factors)
+    first = device.removeprefix("device_of(").removesuffix(")")
+    given = ", ".join(
+        f"{one}=as_buffer({by.__name__!r}, {one!r}, {one}, {first})"
+        if one in factors
+        else f"{one}={one}"
+        for one in by.__struct_fields__
+    )
+    space |= {"Ref": Ref, "By": by, "as_buffer": _as_buffer}
+    return f"if {is_one}:\n        return {device}.ask(By({given}))\n    "
+
+
+def _as_buffer(message: str, name: str, value: Any, like: AccelRef) -> Any:
+    """Return a number as a 0-d buffer; a buffer, and what is not given, as it is.
+
+    Raises:
+        InvalidArgument: it is no number of the dtype.
+    """
+    if value is None or isinstance(value, Ref):
+        return value
+    number = element(message, name, plain(value), like.dtype)
+    with np.errstate(all="ignore"):
+        return device_of(like).put(np.array(number).astype(numpy_dtype(like.dtype)))
 
 
 def _compiled(name: str, text: str, space: dict[str, Any], caller: FrameType) -> Callable[..., Any]:

@@ -36,9 +36,9 @@ def describe(ref: AccelRef) -> str:
     return f"{ref.dtype}{list(ref.shape)}"
 
 
-def kind(message: Operation[Any]) -> str:
-    """Return the message's type for people, as `Gemm`."""
-    return type(message).__name__
+def kind(message: Operation[Any] | str) -> str:
+    """Return the message's type for people, as `Gemm`; the name itself if it is one."""
+    return message if isinstance(message, str) else type(message).__name__
 
 
 def named(message: Operation[Any], ref: AccelRef) -> str:
@@ -170,7 +170,7 @@ def arrived(value: Any) -> Any:
     return value
 
 
-def element(message: Operation[Any], name: str, value: Any, dtype: str) -> Number:
+def element(message: Operation[Any] | str, name: str, value: Any, dtype: str) -> Number:
     """Return a number as the Python type that a dtype's elements have.
 
     On the wire a complex number is the list of its two parts.

@@ -11,6 +11,7 @@ from operator import or_
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, get_args, get_origin
 
 from accel_lab.compute.arrays.dtypes import canonical
+from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Operation
 from accel_lab.compute.message.results import is_union
 from accel_lab.libraries.authoring.operand import Scalar, flag, plain
@@ -21,12 +22,15 @@ if TYPE_CHECKING:
 
     Options: TypeAlias = KW_ONLY
     Factor: TypeAlias = Scalar
+    Scale: TypeAlias = Scalar | AccelRef
     Ints: TypeAlias = Integers
     DType: TypeAlias = Any
 else:
     Options = ClassVar
     Factor = Annotated[Any, Scalar]
     """A number of any kind; a complex one is a list of its two parts on the wire."""
+    Scale = Factor
+    """A number; the function also takes a 0-d buffer, and then sends another message."""
     Ints = Annotated[tuple[int, ...], Integers]
     """Integers, as a shape or axes; one alone is a tuple of it."""
     DType = Annotated[str, object]

@@ -10,6 +10,7 @@ or to an `infer` of the message's own.
 
 import ast
 import re
+from collections import Counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -152,11 +153,19 @@ def parse(text: str) -> Signature:
                 "a field, the method `makes` says: let them end with ->?"
             )
         known.add(name)
-    used_later = (*makes, *(taken.axes for taken in takes if taken.optional))
+    optional = [taken.axes for taken in takes if taken.optional]
+    known |= _free(optional) if right == "?" else set()
+    used_later = (*makes, *optional)
     unknown = {axis for axes in used_later for axis in axes if not axis.isdecimal()} - known
     if unknown:
         raise TypeError(f"shapes = {text!r}: no operand has {', '.join(sorted(unknown))}")
     return Signature(takes, makes, defined, shapes, "...?" in shapes)
+
+
+def _free(optional: list[tuple[str, ...]]) -> set[str]:
+    """Return the extents that only one of these operands has: `check` may say what they are."""
+    counted = Counter(axis for axes in optional for axis in axes)
+    return {axis for axis, times in counted.items() if times == 1}
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -3,9 +3,10 @@
 from typing import ClassVar
 
 from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.operation import Spec
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.authoring.dtype_sets import SINGLE_AND_DOUBLE
-from accel_lab.libraries.authoring.operand import describe
+from accel_lab.libraries.authoring.operand import MAX_ELEMENTS, describe
 from accel_lab.libraries.authoring.options import Factor, Options
 from accel_lab.libraries.blas.message import BlasMessage, Trans, Uplo, require_options
 
@@ -111,14 +112,15 @@ class Trsv(Triangular, frozen=True, tag=157):
 
 
 class Gbmv(BlasMessage, frozen=True, tag=158):
-    """Multiply a banded matrix and a vector: alpha A @ x + beta y, with A (m, n).
+    """Multiply a banded matrix and a vector: alpha op(A) @ x + beta y.
 
     `a` (m, k) has a row for each row of A: its `kl` elements left of the diagonal, that on it, and
-    those to the right, `a[i, kl + j - i]` for A[i, j]. What lies outside of A is not read. `y` (m,)
-    and `beta` come together.
+    those to the right, `a[i, kl + j - i]` for A[i, j]. What lies outside of A is not read. `trans`
+    is as of `Gemv`. Turned, A has `n` columns, as many as `y` if that is given; else it has as many
+    as `x`. `y` and `beta` come together.
     """
 
-    shapes: ClassVar = "(m,k),(n),(m)?->(m)"
+    shapes: ClassVar = "(m,k),(p),(q)?->?"
     dtypes: ClassVar = SINGLE_AND_DOUBLE
     scaled_by: ClassVar = {"y": "beta"}
     in_place: ClassVar = ("y",)
@@ -130,11 +132,41 @@ class Gbmv(BlasMessage, frozen=True, tag=158):
     alpha: Factor = 1.0
     beta: Factor | None = None
     out: AccelRef | None = None
+    trans: Trans = "n"
+    n: int | None = None
 
     def check(self) -> None:
-        """Refuse more diagonals below the main one than there are."""
-        if not 0 <= self.kl < max(1, self.a.shape[1]):
+        """Refuse more diagonals below the main one than there are, and vectors that do not fit."""
+        require_options(self, "trans")
+        rows, diagonals = self.a.shape
+        if not 0 <= self.kl < max(1, diagonals):
             raise InvalidArgument(
-                f"Gbmv: kl is {self.kl!r}, and a {describe(self.a)} has {self.a.shape[1]} "
+                f"Gbmv: kl is {self.kl!r}, and a {describe(self.a)} has {diagonals} "
                 "diagonals, of which the main one is at kl"
             )
+        columns = self.columns()
+        taken, made = (columns, rows) if self.trans == "n" else (rows, columns)
+        for name, ref, extent in (("x", self.x, taken), ("y", self.y, made)):
+            if ref is not None and ref.shape != (extent,):
+                text = f"{name} is {describe(ref)}, and op(A) of A ({rows}, {columns}) takes"
+                raise InvalidArgument(f"Gbmv: {text} {extent} elements there")
+
+    def columns(self) -> int:
+        """Return how many columns A has.
+
+        Raises:
+            InvalidArgument: nothing says it.
+        """
+        beside = self.x if self.trans == "n" else self.y
+        n = self.n
+        if n is not None and (type(n) is not int or not 0 <= n <= MAX_ELEMENTS):
+            raise InvalidArgument(f"Gbmv: n is {n!r}, and is to be how many columns A has")
+        if n is None and beside is None:
+            text = "say n, how many columns A has: there is no y that does"
+            raise InvalidArgument(f"Gbmv: trans is {self.trans!r}; {text}")
+        return n if n is not None else beside.shape[0]  # type: ignore[union-attr]
+
+    def makes(self) -> Spec:
+        """Return the extent of op(A)'s rows."""
+        extent = self.a.shape[0] if self.trans == "n" else self.columns()
+        return Spec((extent,), self.a.dtype)

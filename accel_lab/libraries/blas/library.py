@@ -4,7 +4,7 @@ A message makes a new buffer unless `out` names one. Operands are row-major as N
 views of any strides. As in BLAS, `c` and `y` are not read where `beta` is 0. Narrow floats
 (float16, bfloat16, float8) are computed in float32 and rounded once; integers wrap; bool is the
 semiring of `or` and `and`. A factor is any number; on the wire a complex one is the list of its two
-parts.
+parts. Where a function takes a 0-d buffer for it, nothing waits for that: `GemmBy` is sent then.
 """
 
 # ruff: noqa: PLC0414 - names of this module, wherever they are written
@@ -23,7 +23,10 @@ from accel_lab.libraries.authoring.default_actor import DefaultActor
 from accel_lab.libraries.authoring.dtype_sets import INEXACT
 from accel_lab.libraries.authoring.function import function
 from accel_lab.libraries.authoring.operand import array_of, describe, element
-from accel_lab.libraries.authoring.options import Factor, Options
+from accel_lab.libraries.authoring.options import Options, Scale
+from accel_lab.libraries.blas.batched import getrf_batched as getrf_batched
+from accel_lab.libraries.blas.batched import getrs_batched as getrs_batched
+from accel_lab.libraries.blas.batched import matinv_batched as matinv_batched
 from accel_lab.libraries.blas.grouped import GemmGrouped as GemmGrouped
 from accel_lab.libraries.blas.grouped import gemm_grouped as gemm_grouped
 from accel_lab.libraries.blas.level1 import Asum as Asum
@@ -48,10 +51,17 @@ from accel_lab.libraries.blas.level3 import Symm as Symm
 from accel_lab.libraries.blas.level3 import Syrk as Syrk
 from accel_lab.libraries.blas.level3 import Trmm as Trmm
 from accel_lab.libraries.blas.level3 import Trsm as Trsm
-from accel_lab.libraries.blas.message import BlasMessage
+from accel_lab.libraries.blas.message import BlasMessage, require_compute
+from accel_lab.libraries.blas.message import Compute as Compute
 from accel_lab.libraries.blas.message import Side as Side
 from accel_lab.libraries.blas.message import Trans as Trans
 from accel_lab.libraries.blas.message import Uplo as Uplo
+from accel_lab.libraries.blas.scaled import AxpyBy as AxpyBy
+from accel_lab.libraries.blas.scaled import GemmBy as GemmBy
+from accel_lab.libraries.blas.scaled import GemmStridedBatchedBy as GemmStridedBatchedBy
+from accel_lab.libraries.blas.scaled import GemvBy as GemvBy
+from accel_lab.libraries.blas.scaled import ProductBy as ProductBy
+from accel_lab.libraries.blas.scaled import ScalBy as ScalBy
 
 
 class Product(BlasMessage, frozen=True):
@@ -63,11 +73,17 @@ class Product(BlasMessage, frozen=True):
     b: AccelRef
     c: AccelRef | None = None
     _: Options
-    alpha: Factor = 1.0
-    beta: Factor | None = None
+    alpha: Scale = 1.0
+    beta: Scale | None = None
     trans_a: Trans = "n"
     trans_b: Trans = "n"
     out: AccelRef | None = None
+    compute: Compute = ""
+
+    def check(self) -> None:
+        """Refuse a precision that there is not."""
+        if self.compute != "":
+            require_compute(self)
 
 
 class Gemm(Product, frozen=True, tag=140):
@@ -76,6 +92,8 @@ class Gemm(Product, frozen=True, tag=140):
     `trans_a` and `trans_b` are "n" (as it is), "t" (transposed) or "c" (conjugate-transposed).
     `c` (m, n) and `beta` come together. `out` may be `c`, and must not be `a` or `b`. With an
     alpha of 0 the product is left out, and with a beta of 0 `c`: no infinity or NaN there counts.
+    `compute` may be "tf32" for float32 and complex64: `cuda` rounds what it multiplies to eleven
+    bits then, and is faster; `host` computes in float32 all the same.
     """
 
     shapes: ClassVar = "trans_a(m,k),trans_b(k,n),(m,n)?->(m,n)"
@@ -105,8 +123,8 @@ class Gemv(BlasMessage, frozen=True, tag=142):
     x: AccelRef
     y: AccelRef | None = None
     _: Options
-    alpha: Factor = 1.0
-    beta: Factor | None = None
+    alpha: Scale = 1.0
+    beta: Scale | None = None
     trans: Trans = "n"
     out: AccelRef | None = None
 
@@ -122,7 +140,7 @@ class Axpy(BlasMessage, frozen=True, tag=143):
     x: AccelRef
     y: AccelRef
     _: Options
-    alpha: Factor = 1.0
+    alpha: Scale = 1.0
     out: AccelRef | None = None
 
 
@@ -132,7 +150,7 @@ class Scal(BlasMessage, frozen=True, tag=144):
     shapes: ClassVar = "(...)->(...)"
     in_place: ClassVar = ("x",)
     x: AccelRef
-    alpha: Factor
+    alpha: Scale
     _: Options
     out: AccelRef | None = None
 
@@ -163,9 +181,13 @@ class Nrm2(BlasMessage, frozen=True, tag=146):
     x: AccelRef
 
 
-gemm, gemm_strided_batched = function(Gemm), function(GemmStridedBatched)
-gemv = function(Gemv)
-axpy, scal, dot, nrm2 = function(Axpy), function(Scal), function(Dot), function(Nrm2)
+gemm = function(Gemm, by=GemmBy)
+gemm_strided_batched = function(GemmStridedBatched, by=GemmStridedBatchedBy)
+gemv = function(Gemv, by=GemvBy)
+axpy, scal = function(Axpy, by=AxpyBy), function(Scal, by=ScalBy)
+gemm_by, gemm_strided_batched_by = function(GemmBy), function(GemmStridedBatchedBy)
+gemv_by, axpy_by, scal_by = function(GemvBy), function(AxpyBy), function(ScalBy)
+dot, nrm2 = function(Dot), function(Nrm2)
 asum, iamax, iamin = function(Asum), function(Iamax), function(Iamin)
 rot, rotg = function(Rot), function(Rotg)
 ger, symv, hemv = function(Ger), function(Symv), function(Hemv)

@@ -16,6 +16,7 @@ from accel_lab.libraries.authoring.operand import (
     result,
 )
 from accel_lab.libraries.authoring.options import DType, Factor, Options
+from accel_lab.libraries.blas.message import Compute, require_compute
 from accel_lab.libraries.blas_lt.epilogue import Activation, Gradient, epilogue_of, mask_bytes
 
 R = TypeVar("R")
@@ -83,6 +84,7 @@ class Fused(Operation[R], frozen=True, array_like=True, eq=False):
     bias_gradient: Gradient = ""
     amax: bool = False
     dtype: DType | None = None
+    compute: Compute = ""
 
     @property
     def epilogue(self) -> str:
@@ -144,6 +146,7 @@ class Fused(Operation[R], frozen=True, array_like=True, eq=False):
             InvalidArgument: an operand or an option does not fit.
         """
         require_words(self, *_WORDS)
+        require_compute(self)
         (rows, columns, _), made = self.extents, self.made_dtype
         beside = companion(made)
         held = "int32" if made == "int32" else "float64"
@@ -229,7 +232,7 @@ class FusedMatmul(Fused[FusedProduct], frozen=True, tag=421):
     over its rows; without activation "a" and "b" sum op(a) and op(b) over k. `scale_a` is a number,
     or one for each row of op(a), `scale_b` likewise for the columns of op(b), and `scale_d` a
     number, all float32. `dtype` is that of the product: int8 makes int32, float8 float32, others
-    their own. What comes beside a float8 product is bfloat16.
+    their own. What comes beside a float8 product is bfloat16. `compute` may be "tf32" of float32.
     """
 
     asked_by: ClassVar = {"aux": "keep_aux", "bias_gradient": "bias_gradient", "amax": "amax"}

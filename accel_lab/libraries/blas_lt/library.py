@@ -2,7 +2,8 @@
 
 Operands are row-major as NumPy's, and may be views of any strides. A bias has one number for each
 column. Narrow operands are multiplied in float32, int8 exactly, and each result is rounded once.
-float8 results are clipped to what the dtype has.
+float8 results are clipped to what the dtype has. The bits of a product repeat on one card and
+version, until `Tune` has another algorithm do it: none adds up in an order that differs.
 """
 
 # ruff: noqa: PLC0414 - names of this module, wherever they are written
@@ -21,6 +22,7 @@ from accel_lab.libraries.authoring.function import function
 from accel_lab.libraries.authoring.operand import Number
 from accel_lab.libraries.authoring.options import Factor, Options
 from accel_lab.libraries.authoring.shaped import Shaped
+from accel_lab.libraries.blas.message import Compute, require_compute
 from accel_lab.libraries.blas_lt.epilogue import Activation as Activation
 from accel_lab.libraries.blas_lt.epilogue import Gradient as Gradient
 from accel_lab.libraries.blas_lt.epilogue import epilogue_of
@@ -39,6 +41,7 @@ class Matmul(Shaped[AccelRef], frozen=True, array_like=True, eq=False, tag=420):
     `bias` (n,) is added to every row, and `activation` is "none", "relu" or "gelu", in its tanh
     form. `c` and `beta` come together; `out` may be `c`. There may be stacks with equal batch axes;
     an operand that has none serves the whole stack. With an alpha of 0 the product is left out.
+    `compute` may be "tf32" of float32, as of `blas.Gemm`.
     """
 
     library: ClassVar[str] = "blas_lt"
@@ -57,10 +60,13 @@ class Matmul(Shaped[AccelRef], frozen=True, array_like=True, eq=False, tag=420):
     trans_b: Trans = "n"
     activation: Activation = "none"
     out: AccelRef | None = None
+    compute: Compute = ""
 
     def check(self) -> None:
-        """Refuse a word that is no activation."""
+        """Refuse a word that is no activation, and a precision that there is not."""
         require_words(self, "activation")
+        if self.compute != "":
+            require_compute(self)
 
     @property
     def epilogue(self) -> str:

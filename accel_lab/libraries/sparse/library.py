@@ -20,6 +20,15 @@ from accel_lab.libraries.sparse.algebra import Spadd as Spadd
 from accel_lab.libraries.sparse.algebra import Spgemm as Spgemm
 from accel_lab.libraries.sparse.algebra import spadd as spadd
 from accel_lab.libraries.sparse.algebra import spgemm as spgemm
+from accel_lab.libraries.sparse.blocked_ell import BlockedEll as BlockedEll
+from accel_lab.libraries.sparse.blocked_ell import Ellify as Ellify
+from accel_lab.libraries.sparse.blocked_ell import EllMatmul as EllMatmul
+from accel_lab.libraries.sparse.blocked_ell import EllParts as EllParts
+from accel_lab.libraries.sparse.blocked_ell import Unellify as Unellify
+from accel_lab.libraries.sparse.blocked_ell import blocked_ell as blocked_ell
+from accel_lab.libraries.sparse.blocked_ell import ell_matmul as ell_matmul
+from accel_lab.libraries.sparse.blocked_ell import ellify as ellify
+from accel_lab.libraries.sparse.blocked_ell import unellify as unellify
 from accel_lab.libraries.sparse.conversion import Convert as Convert
 from accel_lab.libraries.sparse.conversion import Densify as Densify
 from accel_lab.libraries.sparse.conversion import Sparsify as Sparsify
@@ -37,6 +46,12 @@ from accel_lab.libraries.sparse.conversion import sparsify as sparsify
 from accel_lab.libraries.sparse.conversion import to_scipy as to_scipy
 from accel_lab.libraries.sparse.conversion import transpose as transpose
 from accel_lab.libraries.sparse.conversion import verify as verify
+from accel_lab.libraries.sparse.factors import Factored as Factored
+from accel_lab.libraries.sparse.factors import Factorize as Factorize
+from accel_lab.libraries.sparse.factors import FactorSolve as FactorSolve
+from accel_lab.libraries.sparse.factors import SparseFactors as SparseFactors
+from accel_lab.libraries.sparse.factors import factor_solve as factor_solve
+from accel_lab.libraries.sparse.factors import factorize as factorize
 from accel_lab.libraries.sparse.matrix import Parts as Parts
 from accel_lab.libraries.sparse.matrix import SparseRef as SparseRef
 from accel_lab.libraries.sparse.matrix import require_sparse
@@ -109,6 +124,27 @@ class SparseActor(DefaultActor):
         else:
             _all_of(launch)(self.lib.convert(m, *parts))
 
+    @handles(Ellify)
+    def ellify(self, m: Ellify, launch: Launch) -> None:
+        """Have a matrix of blocks filled up."""
+        m.infer()
+        parts = _read(m, launch)
+        launch.blocking(lambda _: self.lib.ellify(m, *parts), _all_of(launch))
+
+    @handles(Unellify)
+    def unellify(self, m: Unellify, launch: Launch) -> None:
+        """Have a matrix of blocks stored without what fills it up."""
+        m.infer()
+        parts = launch.read(m.values), launch.read(m.columns)
+
+        def finish(found: Any) -> None:
+            made, bad = found
+            launch.take_all(*made)
+            launch.hold(bad)  # it is of the worker's stream, which this launch's copies from
+            launch.check(bad, m.judge)
+
+        launch.blocking(lambda _: self.lib.unellify(m, *parts), finish)
+
     @handles(Sparsify)
     def sparsify(self, m: Sparsify, launch: Launch) -> None:
         """Have found what is not zero."""
@@ -152,6 +188,22 @@ class SparseActor(DefaultActor):
         m.infer()
         parts, b = _read(m, launch), launch.read(m.b)
         launch.blocking(lambda _: self.lib.spsolve(m, parts, b), launch.take)
+
+    @handles(Factorize)
+    def factorize(self, m: Factorize, launch: Launch) -> None:
+        """Have a matrix factorized, and keep the factors."""
+        m.infer()
+        parts = _read(m, launch)
+        launch.blocking(lambda _: self.lib.factorize(m, parts), launch.keep)
+
+    @handles(FactorSolve)
+    def factor_solve(self, m: FactorSolve, launch: Launch) -> None:
+        """Enqueue a solution with factors that are kept."""
+        factors = launch.read(m.factors)
+        m.infer()  # the notebook could not, where a shape was unknown to it
+        m.require_fit(factors.order, factors.dtype)
+        b = launch.read(m.b)
+        launch.take(self.lib.factor_solve(m, factors, b))
 
     @handles(Cg)
     def cg(self, m: Cg, launch: Launch) -> None:

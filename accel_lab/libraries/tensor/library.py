@@ -7,12 +7,17 @@ and bfloat16 are computed in float32 and rounded once.
 
 # ruff: noqa: PLC0414 - names of this module, wherever they are written
 
+import pickle
+from functools import partial
 from typing import Any, ClassVar, Protocol
 
+from accel_lab.actor.reply import Reply
 from accel_lab.compute.device import device_of
 from accel_lab.compute.execution.launch import Launch, handles
+from accel_lab.compute.execution.worker import Worker
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Operation, Spec
+from accel_lab.compute.wire.codec import Answer
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.authoring.default_actor import DefaultActor
 from accel_lab.libraries.authoring.function import function
@@ -44,6 +49,7 @@ from accel_lab.libraries.tensor.message import BinaryOp as BinaryOp
 from accel_lab.libraries.tensor.message import Compute as Compute
 from accel_lab.libraries.tensor.message import UnaryOp as UnaryOp
 from accel_lab.libraries.tensor.path import Optimize as Optimize
+from accel_lab.libraries.tensor.tuning import Tuned as Tuned
 
 _OPTIMIZE = ("auto", "greedy", "optimal", "dp")
 
@@ -86,6 +92,25 @@ class Contract(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=
                 text = f"{describe(ref)} is read while out is written, and both are one buffer"
                 raise InvalidArgument(f"Contract: {text}; give another out, or none")
         return spec
+
+
+class Tune(Operation[Tuned], frozen=True, array_like=True, eq=False, tag=385):
+    """Try the orders in which a contraction can be done, and answer which is the fastest.
+
+    The fields are those of `Contract`. What it computes goes nowhere, and it does not hold up other
+    messages. Nothing is kept: give the answer's `optimize` to `contract`, so that it does the same
+    whenever it runs again. Products are those of cuBLAS on `cuda`, also beside cuTENSOR.
+    """
+
+    library: ClassVar[str] = "tensor"
+    dtypes: ClassVar = DTYPES
+    subscripts: str
+    tensors: tuple[AccelRef, ...]
+    compute: Compute = ""
+
+    def infer(self) -> None:
+        """Refuse what does not fit; the answer is no buffer."""
+        Contract(self.subscripts, self.tensors, compute=self.compute).infer()
 
 
 class OfTensors(Shaped[AccelRef], frozen=True, array_like=True, eq=False):
@@ -245,11 +270,26 @@ def contract(
     return device_of(tensors[0]).ask(message)
 
 
+def tune(subscripts: str, *tensors: AccelRef, compute: Compute = "") -> Reply[Tuned]:
+    """Find the fastest order of a contraction, as `Tune` says; does not block.
+
+    Raises:
+        InvalidArgument: the operands or options do not fit, or are on two devices.
+        UnsupportedDtype: the backend does not have it for this dtype; cast first.
+    """
+    if not tensors:
+        raise InvalidArgument("Tune: there is no tensor to contract")
+    return device_of(tensors[0]).ask(Tune(subscripts, tensors, compute))
+
+
 class TensorLibrary(Protocol):
     """What a backend provides beside the methods of default handlers."""
 
     def contract(self, m: Contract, tensors: tuple[Any, ...], out: Any, alpha: Number) -> None:
         """Write the sum of products."""
+
+    def measure(self, m: Tune, tensors: tuple[Any, ...], worker: Worker) -> Tuned:
+        """Return which order is the fastest; it may block."""
 
 
 class TensorActor(DefaultActor):
@@ -271,3 +311,15 @@ class TensorActor(DefaultActor):
         out = output(launch)
         tensors = tuple([launch.read(ref) for ref in m.tensors])
         self.lib.contract(m, tensors, out, element(m, "alpha", m.alpha, m.tensors[0].dtype))
+
+    @handles(Tune)
+    def tune(self, m: Tune, launch: Launch) -> None:
+        """Measure beside the dispatcher."""
+        m.infer()  # the notebook could not, where a shape was unknown to it
+        tensors = tuple([launch.read(ref) for ref in m.tensors])
+
+        def answer(found: Tuned) -> None:
+            data = pickle.dumps(found)
+            launch.finish = lambda: [Answer(launch.seq, data, True, [])]  # noqa: FBT003
+
+        launch.blocking(partial(self.lib.measure, m, tensors), answer)

@@ -88,11 +88,14 @@ def test_computed_results_may_be_off_by_a_little_and_not_by_much() -> None:
 def test_operators_have_a_tolerance_by_what_they_add_up() -> None:
     with System("host") as lab:
         x = lab.devices[0].put(np.ones((16, 9), np.float32))
-        index = lab.devices[0].put(np.arange(3))
+        index, one = lab.devices[0].put(np.arange(3)), lab.devices[0].put(np.float32(1))
         for message, units in (
             (array.Reduce("sum", x, (0,)), 8 + 4 * 4),
             (array.Reduce("mean", x), 8 + 4 * 12),
             (array.Matmul(x, x), 8 + 4 * 3),
+            (blas.GemmBy(x, x, one, trans_a="t"), 8 + 4 * 4),
+            (blas.GemvBy(x, x[0], one), 8 + 4 * 3),
+            (blas.AxpyBy(x, x, one), 2),
             (array.Binary("add", x, x), 64),
             (array.Take(x, index, 0), 0),
             (array.Concatenate((x, x)), 0),
@@ -106,3 +109,5 @@ def test_operators_have_a_tolerance_by_what_they_add_up() -> None:
             (fft.Shift(x), 0),
         ):
             assert tolerance(message, "float32") == units * eps_of("float32")
+        rounded = blas.Gemm(x, x, trans_a="t", compute="tf32")
+        assert tolerance(rounded, "float32") == (8 + 4 * 4) * 2.0**-10

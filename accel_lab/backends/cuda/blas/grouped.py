@@ -32,7 +32,7 @@ class CudaGrouped(CudaProducts):
             return
         for left, right, to in some:
             if alpha and left.size:
-                self._multiply((dtype, m.trans_a, m.trans_b), left, right, None, to, alpha, 0)
+                self._multiply((dtype, m.trans_a, m.trans_b, ""), left, right, None, to, alpha, 0)
             else:
                 self._update_only(None, to, dtype, 0)
 

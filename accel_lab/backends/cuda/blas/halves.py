@@ -33,7 +33,6 @@ _GEAM, _GBMV = routines("{}geam"), routines("{}gbmv")
 # A Hermitian matrix of real numbers is a symmetric one.
 _HEMM = {**_SYMM, **routines("{}hemm", of=("complex64", "complex128"))}
 _HERK = {**_SYRK, **routines("{}herk", of=("complex64", "complex128"))}
-_TRANSPOSED = 1
 _OPERATIONS = {"n": 0, "t": 1, "c": 2}
 
 
@@ -224,18 +223,20 @@ class CudaHalves(CudaProducts):
             self._update_only(a, out, dtype, 1.0)
             return
         beta = 0.0 if a is None else 1.0
-        how: How = (dtype, "n", "c" if m.conjugate else "t")
+        how: How = (dtype, "n", "c" if m.conjugate else "t", "")
         self._multiply(how, x[:, None], y[:, None], a, out, alpha, beta)
 
     def gbmv(self, m: Gbmv, a: Any, x: Any, y: Any, out: Any, alpha: Number, beta: Number) -> None:
-        """Write alpha A @ x + beta y (cublasSgbmv).
+        """Write alpha op(A) @ x + beta y (cublasSgbmv).
 
         Read by columns, the rows of A's band are those of its transpose.
         """
         dtype = m.a.dtype
-        if not alpha or not a.size or not x.size:
+        if not alpha or not a.size or not x.size or not out.size:
             self._update_only(y, out, dtype, beta)
             return
+        if m.trans == "c" and is_complex(dtype):  # what lies there is not conjugated unturned
+            a = cupy.conjugate(a)
         a, of_a = in_rows(a)
         step_x, step_to = (increment(*layout(one), one.itemsize) for one in (x, out))
         if step_x is None:
@@ -251,8 +252,8 @@ class CudaHalves(CudaProducts):
         at_beta, _held_beta = self._factor(dtype, beta)
         _GBMV[dtype](
             self._handle,
-            _TRANSPOSED,
-            x.size,
+            _OPERATIONS["t" if m.trans == "n" else "n"],
+            m.columns(),
             rows,
             diagonals - 1 - m.kl,
             m.kl,

@@ -44,6 +44,7 @@ class Precision(NamedTuple):
 _R16, _B16 = int(CudaDataType.CUDA_R_16F), int(CudaDataType.CUDA_R_16BF)
 _R32, _C32 = int(CudaDataType.CUDA_R_32F), int(CudaDataType.CUDA_C_32F)
 _R64, _C64 = int(CudaDataType.CUDA_R_64F), int(CudaDataType.CUDA_C_64F)
+TF32 = int(ComputeType.COMPUTE_32F_FAST_TF32)
 _IN_32, _IN_64 = int(ComputeType.COMPUTE_32F), int(ComputeType.COMPUTE_64F)
 
 PRECISIONS = {

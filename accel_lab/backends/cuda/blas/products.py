@@ -1,8 +1,9 @@
 """General products, sums and norms: cuBLAS, and kernels for sums that make a new array.
 
 One handle, on the stream that is active. Computation is in float32 for float16 and bfloat16,
-else in the operands' own precision: never in TF32, and partial sums are not rounded to the
-narrow dtype. Counts from 2**31 on take cuBLAS's 64-bit entry points.
+else in the operands' own precision, in TF32 only if that is asked for, and partial sums are not
+rounded to the narrow dtype. Atomic operations are not allowed, so that bits repeat. Counts from
+2**31 on take cuBLAS's 64-bit entry points.
 """
 
 import contextlib
@@ -18,20 +19,20 @@ from accel_lab.backends.cuda.array.elementwise import update_kernel
 from accel_lab.backends.cuda.blas.layout import matrices, product
 from accel_lab.backends.cuda.blas.multiplication import Multiply, multiplication
 from accel_lab.backends.cuda.blas.operands import Layout, addressable, as_column, layout
-from accel_lab.backends.cuda.blas.precision import PRECISIONS
+from accel_lab.backends.cuda.blas.precision import PRECISIONS, TF32
 from accel_lab.backends.cuda.blas.strides import common_walk, dense_walk
 from accel_lab.backends.cuda.blas.update import Update, UpdateName
 from accel_lab.backends.cuda.handles.binding import HandleBinding
 from accel_lab.libraries.authoring.operand import Number
-from accel_lab.libraries.blas.library import Axpy, Dot, Gemv, Nrm2, Product, Scal, Trans
+from accel_lab.libraries.blas.library import Axpy, Compute, Dot, Gemv, Nrm2, Product, Scal, Trans
 
 if TYPE_CHECKING:
     from accel_lab.backends.cuda.device.device import CudaDevice
 
 Factor: TypeAlias = tuple[int, Any]
 """Where cuBLAS reads an alpha or beta during its call, and the array that holds it."""
-How: TypeAlias = tuple[str, Trans, Trans]
-"""The dtype of a product, and how its operands are turned."""
+How: TypeAlias = tuple[str, Trans, Trans, Compute]
+"""The dtype of a product, how its operands are turned, and in what it is computed."""
 Again: TypeAlias = Callable[[], object] | None
 
 WORKSPACE_BYTES = 32 << 20  # what cuBLAS recommends on Hopper; given one, it allocates none
@@ -71,7 +72,7 @@ class CudaProducts:
         self, m: Product, a: Any, b: Any, c: Any, out: Any, alpha: Number, beta: Number
     ) -> None:
         """Write alpha op(a) @ op(b) + beta c (cublasGemmEx, cublasGemmStridedBatchedEx)."""
-        how = m.a.dtype, m.trans_a, m.trans_b
+        how = m.a.dtype, m.trans_a, m.trans_b, m.compute
         if not alpha or not a.size or not out.size:
             self._update_only(c, out, how[0], beta)
         else:
@@ -103,12 +104,22 @@ class CudaProducts:
 
     def gemv(self, m: Gemv, a: Any, x: Any, y: Any, out: Any, alpha: Number, beta: Number) -> None:
         """Write alpha op(a) @ x + beta y, as the product with a matrix of one column."""
-        dtype, trans = m.a.dtype, m.trans
         if not alpha or not a.size or not out.size:
-            self._update_only(y, out, dtype, beta)
-            return
+            self._update_only(y, out, m.a.dtype, beta)
+        else:
+            self._multiply_vector(m.a.dtype, m.trans, (a, x, y, out), alpha, beta)
+
+    def _multiply_vector(
+        self,
+        dtype: str,
+        trans: Trans,
+        arrays: tuple[Any, Any, Any, Any],
+        alpha: Number,
+        beta: Number,
+    ) -> None:
+        a, x, y, out = arrays
         key = (dtype, trans, layout(a), x.strides, out.strides)
-        how: How = (dtype, trans, "n")
+        how: How = (dtype, trans, "n", "")
         try:
             multiply = self._products[key]
         except KeyError:
@@ -202,8 +213,8 @@ class CudaProducts:
 
     def _plan(self, key: Any, layouts: tuple[Layout, Layout, Layout], how: How) -> Multiply | None:
         """Find out, once, how to ask cuBLAS for a product; None when operands must be copied."""
-        dtype, *trans = how
-        p = PRECISIONS[dtype]
+        dtype, *trans, compute = how
+        p = PRECISIONS[dtype] if not compute else PRECISIONS[dtype]._replace(compute=TF32)
         trans_a, trans_b = ("t" if t == "c" and not p.is_complex else t for t in trans)
         found = product(*layouts, itemsize=p.itemsize, trans_a=trans_a, trans_b=trans_b)
         if len(self._products) >= CACHE_LIMIT:
@@ -216,7 +227,7 @@ class CudaProducts:
     ) -> None:
         """Multiply with a contiguous copy of each operand that cuBLAS cannot address."""
         self._device.active.enqueuing()
-        dtype, trans_a, trans_b = how
+        dtype, trans_a, trans_b, _ = how
         complex_ = PRECISIONS[dtype].is_complex
         a = addressable(a, conjugated=complex_ and trans_a == "c")
         b = addressable(b, conjugated=complex_ and trans_b == "c")
@@ -238,12 +249,19 @@ class CudaProducts:
         alpha: Number,
         beta: Number,
     ) -> None:
+        b, a, out = operands
+        enqueued = self._device.active.enqueuing()
+        if isinstance(alpha, cupy.ndarray):  # so is beta
+            at_beta = beta.data.ptr  # type: ignore[union-attr]
+            with self._answers_on_device():
+                multiply(alpha.data.ptr, b.data.ptr, a.data.ptr, at_beta, out.data.ptr)
+            if enqueued is not None:
+                enqueued()
+            return
         self._bind()
         known = self._factors[dtype]
         first = known.get(alpha) or self._factor(dtype, alpha)
         second = known.get(beta) or self._factor(dtype, beta)
-        b, a, out = operands
-        enqueued = self._device.active.enqueuing()
         multiply(first[0], b.data.ptr, a.data.ptr, second[0], out.data.ptr)
         if enqueued is not None:
             enqueued()

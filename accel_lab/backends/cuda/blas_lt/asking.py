@@ -26,6 +26,7 @@ class Ask(NamedTuple):
         aux: what is kept or was, contiguous.
         aux_leading: elements from one row of it to the next.
         amax: where the largest magnitude is written.
+        compute: as of a call.
     """
 
     epilogue: str
@@ -44,6 +45,7 @@ class Ask(NamedTuple):
     scale_b: Any = None
     scale_d: Any = None
     amax: Any = None
+    compute: str = ""
 
 
 class Asked(NamedTuple):
@@ -97,6 +99,7 @@ def asked(ask: Ask) -> Asked:
         vectors=vectors,
         marks="".join(mark for mark, one in given.items() if one is not None),
         aligned=(aligned(at.b), aligned(at.a), aligned(at.c), aligned(at.d)),
+        compute=ask.compute,
     )
     return Asked(call, at, d, (b, a, c, scale_a, scale_b))
 
@@ -141,6 +144,7 @@ def ask_of(m: Fused[Any], x: FusedOperands, out: Parts, factors: tuple[Number, N
         scale_b=x.scale_b,
         scale_d=x.scale_d,
         amax=out.amax if made in FLOAT8 else None,
+        compute=m.compute,
     )
 
 

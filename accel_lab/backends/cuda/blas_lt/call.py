@@ -44,6 +44,7 @@ class Call(NamedTuple):
         vectors: whether each row of `a` and each column of `b` has a scale of its own.
         marks: which of amax and scales of `a`, `b` and `d` there are.
         aligned: to how many bytes `b`, `a`, `c` and `d` are.
+        compute: in what sums are formed at least, if not in what the dtypes have.
     """
 
     epilogue: str
@@ -60,6 +61,7 @@ class Call(NamedTuple):
     vectors: bool
     marks: str
     aligned: tuple[int, int, int, int]
+    compute: str = ""
 
 
 def memory(shape: Axes, strides: Axes, itemsize: int) -> Memory | None:

@@ -85,6 +85,7 @@ class CudaBlasLt:
             (alpha, beta),
             bias=None if bias is None else cupy.ascontiguousarray(bias),
             bias_dtype=dtype,
+            compute=m.compute,
         )
         if counts and self._run(ask):
             return
@@ -183,6 +184,7 @@ class CudaBlasLt:
         product = cupy.ndarray(ask.d.shape, made)
         dtypes = (dtype_a, dtype_b, made, made)
         plain = Ask("DEFAULT", dtypes, ask.turned, ask.a, ask.b, None, product, (1, 0))
+        plain = plain._replace(compute=ask.compute)
         self._in_steps += 1
         if not self._run(plain):
             held = "float64" if dtype_a == "int8" else wide

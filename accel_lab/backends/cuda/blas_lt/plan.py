@@ -44,6 +44,7 @@ class Computed(NamedTuple):
 
 
 _IN_32 = Computed(int(ComputeType.COMPUTE_32F), TYPES["float32"], np.float32)
+_TF32 = int(ComputeType.COMPUTE_32F_FAST_TF32)
 _OTHERS = {
     "float64": Computed(int(ComputeType.COMPUTE_64F), TYPES["float64"], np.float64),
     "int32": Computed(int(ComputeType.COMPUTE_32I), TYPES["int32"], np.int32),
@@ -85,7 +86,8 @@ class LtPlan:
     def __init__(self, handle: int, call: Call) -> None:
         self._handle = handle
         self._call = call
-        self._computed = _OTHERS.get(call.dtypes[3], _IN_32)
+        computed = _OTHERS.get(call.dtypes[3], _IN_32)
+        self._computed = computed._replace(compute=_TF32) if call.compute else computed
         self._layouts: list[int] = []
         self.algorithm: Algorithm | None = None
         self._described = False

@@ -13,12 +13,16 @@ from accel_lab.compute.arrays.dtypes import NAMES, is_float, itemsize
 from accel_lab.libraries.authoring.operand import Number
 from accel_lab.libraries.blas.library import (
     Axpy,
+    AxpyBy,
     Dot,
     GemmGrouped,
     Gemv,
+    GemvBy,
     Nrm2,
     Product,
+    ProductBy,
     Scal,
+    ScalBy,
     Trans,
 )
 
@@ -34,7 +38,7 @@ class HostProducts:
 
     @np.errstate(all="ignore")
     def gemm(
-        self, m: Product, a: Any, b: Any, c: Any, out: Any, alpha: Number, beta: Number
+        self, m: Product | ProductBy, a: Any, b: Any, c: Any, out: Any, alpha: Number, beta: Number
     ) -> None:
         """Write alpha op(a) @ op(b) + beta c, for one product or a batch."""
         _multiply(m.a.dtype, turned(a, m.trans_a), turned(b, m.trans_b), c, out, alpha, beta)
@@ -51,12 +55,14 @@ class HostProducts:
             _multiply(dtype, turned(left, m.trans_a), turned(right, m.trans_b), None, to, alpha, 0)
 
     @np.errstate(all="ignore")
-    def gemv(self, m: Gemv, a: Any, x: Any, y: Any, out: Any, alpha: Number, beta: Number) -> None:
+    def gemv(
+        self, m: Gemv | GemvBy, a: Any, x: Any, y: Any, out: Any, alpha: Number, beta: Number
+    ) -> None:
         """Write alpha op(a) @ x + beta y."""
         _multiply(m.a.dtype, turned(a, m.trans), x, y, out, alpha, beta)
 
     @np.errstate(all="ignore")
-    def axpy(self, m: Axpy, x: Any, y: Any, out: Any, alpha: Number) -> None:
+    def axpy(self, m: Axpy | AxpyBy, x: Any, y: Any, out: Any, alpha: Number) -> None:
         """Write alpha x + y."""
         dtype = m.x.dtype
         if dtype in _NARROW:
@@ -65,7 +71,7 @@ class HostProducts:
             np.add(x if alpha == 1 else np.multiply(x, alpha), y, out=out)
 
     @np.errstate(all="ignore")
-    def scal(self, m: Scal, x: Any, out: Any, alpha: Number) -> None:
+    def scal(self, m: Scal | ScalBy, x: Any, out: Any, alpha: Number) -> None:
         """Write alpha x."""
         dtype = m.x.dtype
         if dtype in _NARROW:

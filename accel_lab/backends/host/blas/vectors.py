@@ -89,14 +89,19 @@ class HostVectors:
 
     @np.errstate(all="ignore")
     def gbmv(self, m: Gbmv, a: Any, x: Any, y: Any, out: Any, alpha: Number, beta: Number) -> None:
-        """Write alpha A @ x + beta y, one diagonal after the other."""
-        rows, diagonals = a.shape
-        total = np.zeros(rows, a.dtype)
+        """Write alpha op(A) @ x + beta y, one diagonal after the other."""
+        (rows, diagonals), columns = a.shape, m.columns()
+        total = np.zeros(out.shape, a.dtype)
+        if m.trans == "c":
+            a = a.conj()
         for at in range(diagonals if alpha else 0):
             right = at - m.kl  # of the main diagonal
-            first, last = max(0, -right), min(rows, x.size - right)
-            if first < last:
-                total[first:last] += a[first:last, at] * x[first + right : last + right]
+            first, last = max(0, -right), min(rows, columns - right)
+            if first >= last:
+                continue
+            down, across = slice(first, last), slice(first + right, last + right)
+            made, taken = (down, across) if m.trans == "n" else (across, down)
+            total[made] += a[down, at] * x[taken]
         if alpha != 1:
             np.multiply(total, alpha, out=total)
         out[...] = total if y is None else np.add(total, np.multiply(y, beta), out=total)

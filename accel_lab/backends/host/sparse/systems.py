@@ -40,7 +40,7 @@ class HostSystems:
         if not b.size:
             return b.copy()
         try:
-            return _factors(sparse_array("csr", m.shape, *a, dtype=m.values.dtype)).solve(b)
+            return lu_of(sparse_array("csr", m.shape, *a, dtype=m.values.dtype)).solve(b)
         except RuntimeError as error:
             text = f"Spsolve: {error}"
             raise BadPivot(text) from None
@@ -70,15 +70,15 @@ def _preconditioner(m: Iteration, matrix: Any, factor: Any) -> Map:
         return lambda r: r / diagonal
     made = scipy.sparse.csr_array((factor, matrix.indices, matrix.indptr), shape=m.shape)
     if m.preconditioner == "ic0":
-        lower = _factors(scipy.sparse.tril(made), in_order=True)
+        lower = lu_of(scipy.sparse.tril(made), in_order=True)
         return lambda r: lower.solve(lower.solve(r), trans="H")
     ones = scipy.sparse.eye_array(m.shape[0], dtype=made.dtype)
-    lower = _factors(scipy.sparse.tril(made, -1) + ones, in_order=True)
-    upper = _factors(scipy.sparse.triu(made), in_order=True)
+    lower = lu_of(scipy.sparse.tril(made, -1) + ones, in_order=True)
+    upper = lu_of(scipy.sparse.triu(made), in_order=True)
     return lambda r: upper.solve(lower.solve(r))
 
 
-def _factors(a: Any, *, in_order: bool = False) -> Any:
+def lu_of(a: Any, *, in_order: bool = False) -> Any:
     """Return SuperLU's factors; of a triangle in order, which are that and ones."""
     csc = a.tocsc()
     if max(csc.shape[0], csc.nnz) > _MOST:
