@@ -111,11 +111,13 @@ def _row(
     row_name: str,
 ) -> Row:
     count = _enough(turns.seconds, effort, effort.messages[peer.backend])
+    seconds_of(send, count)  # the context has the memory for so many results in flight
     unit, factor = _unit(WORKLOADS[name], size)
     found = compare(
         lambda: factor * count / turns.seconds(count),
         lambda: factor * count / seconds_of(send, count),
         effort.workloads,
+        warm_up=0,
     )
     limit = _limit(peer.backend, WORKLOADS[name], factor / found.theirs, row_name)
     return Row(
