@@ -21,6 +21,7 @@ class Effort(msgspec.Struct, frozen=True, kw_only=True):
         cells: how often a cell goes on computing after it has sent.
         busy_s: seconds for which it does.
         watched_s: seconds of a round with a view, and of one without.
+        workloads: interleaved rounds of each workload of `libraries`.
         labs: interleaved rounds with the lab, each of `lab_s` seconds, and without one.
     """
 
@@ -37,6 +38,7 @@ class Effort(msgspec.Struct, frozen=True, kw_only=True):
     cells: int
     busy_s: float
     watched_s: float
+    workloads: int
     labs: int
     lab_s: float
 
@@ -55,6 +57,7 @@ FULL = Effort(
     cells=21,
     busy_s=1.0,
     watched_s=0.4,
+    workloads=15,
     labs=24,
     lab_s=0.5,
 )
@@ -72,6 +75,7 @@ QUICK = Effort(
     cells=3,
     busy_s=0.1,
     watched_s=0.1,
+    workloads=1,
     labs=2,
     lab_s=0.3,
 )

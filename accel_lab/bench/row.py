@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-Unit = Literal["messages/s", "µs", "GiB/s", "s", "%", "buffers"]
+Unit = Literal["messages/s", "TFLOP/s", "µs", "GiB/s", "s", "%", "buffers"]
 
 
 class Budget(msgspec.Struct, frozen=True):

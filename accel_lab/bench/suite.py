@@ -20,6 +20,7 @@ from accel_lab.bench.rows import (
     restarts,
     transfers,
     watched,
+    workloads,
 )
 from accel_lab.bench.rows.peer import Peer
 from accel_lab.errors import CompileError, InvalidArgument
@@ -35,6 +36,7 @@ NAMES = (
     "ping",
     "busy",
     *libraries.CASES,
+    "libraries",
     "compile",
     "upload",
     "download",
@@ -83,6 +85,7 @@ def run(
             "ping": lambda: empty.ping(peer.device, effort),
             "busy": lambda: busy.busy(peer, effort),
             **{name: partial(libraries.library, peer, effort, name) for name in libraries.CASES},
+            "libraries": lambda: workloads.workloads(peer, effort, notes.append),
             "compile": lambda: compiling.compiling(lab.backend, effort),
             "upload": lambda: transfers.upload(lab, peer, effort),
             "download": lambda: transfers.download(lab, peer, effort),

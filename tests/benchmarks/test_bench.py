@@ -25,6 +25,7 @@ from accel_lab.bench.report import Report, figure
 from accel_lab.bench.rounds import compare, latencies
 from accel_lab.bench.row import Budget, Row, judged
 from accel_lab.bench.rows import compiling, libraries, peer, pipelined, rebuilt, watched
+from accel_lab.bench.workloads import WORKLOADS
 from accel_lab.errors import InvalidArgument
 from accel_lab.views.lab import LabView
 from accel_lab.views.tree import TreeView
@@ -52,6 +53,11 @@ ROWS = {
         for library, cases in libraries.CASES.items()
         for case in cases
         for of in ("", "-ask-p50", "-ask-p99")
+    ),
+    *(
+        f"libraries-{name.replace('.', '-')}-{size}"
+        for name, workload in WORKLOADS.items()
+        for size in workload.host
     ),
     "compile-cold",
     "compile-warm",

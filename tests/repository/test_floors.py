@@ -111,7 +111,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"dashboard", "panels"},
     ),
     "bench": (
-        {"calls", "case", "effort", "operands", "page", "peers", "rounds", "row"},
+        {"calls", "case", "effort", "operands", "page", "peers", "rounds", "row", "workloads"},
         {"cases"},
         {"rows"},
         {"chart", "machine"},
