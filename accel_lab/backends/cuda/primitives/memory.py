@@ -1,4 +1,4 @@
-"""Arrays as cuda.compute takes them, not held: an algorithm keeps the arguments of its last call."""
+"""Arrays as cuda.compute takes them, not held: an algorithm keeps its last arguments."""
 
 from types import SimpleNamespace
 from typing import Any
