@@ -13,6 +13,7 @@ from accel_lab import (
     blas_lt,
     fft,
     jit,
+    primitives,
     rng,
     solver,
     sparse,
@@ -23,7 +24,8 @@ from accel_lab.journal.replay.replay import Replayed, replay
 
 N = 32
 WAIT_S = 120.0
-LIBRARIES = {"array", "blas", "blas_lt", "fft", "graph", "jit", "rng", "solver", "sparse", "tensor"}
+LIBRARIES = {"array", "blas", "blas_lt", "fft", "graph", "jit", "rng"}
+LIBRARIES |= {"primitives", "solver", "sparse", "tensor"}
 COMPARED = frozenset(
     {
         "Normal",
@@ -40,6 +42,7 @@ COMPARED = frozenset(
     | {"C2R", "R2R", "Convolve", "Solve", "CholeskySolve", "LuSolve", "Slogdet", "Svd", "Eigh"}
     | {"Sparsify", "Convert", "Spmm", "Spgemm", "Spadd", "Spsolve", "Cg", "Gmres", "Contract"}
     | {"Reduce", "Permute", "Scan", "Sort", "Concatenate", "Unique", "Copy"}
+    | {"TopK", "Select", "HistogramEven", "RunLengthEncode"}
 )
 """Messages of which results are compared."""
 CUBE = """
@@ -48,6 +51,7 @@ __global__ void cube(const double* x, double* y, int n) {
     if (i < n) y[i] = x[i] * x[i] * x[i];
 }
 """
+FARTHER = "__device__ bool farther_than_one(double a) { return a * a > 1; }"
 COUNTS_STEPS = frozenset({"Cg", "Gmres"})
 """What says after how many steps it was near enough: another backend's may be one more or less."""
 
@@ -94,6 +98,13 @@ def run(device: Device, seed: int) -> None:
     array.unique(array.sign(x), return_counts=True)
 
     _walk(device, generator, x, y)
+    flat = x.reshape(N * N)
+    primitives.scan(primitives.sort(flat, descending=True))
+    primitives.top_k(flat, 9)
+    primitives.select(flat, op="farther_than_one", source=FARTHER)
+    primitives.histogram_even(flat, 16, -2, 2)
+    primitives.run_length_encode(array.sign(flat))
+
     cube = jit.compile(device, CUBE, "cube")
     out = array.zeros(device, (N, N), "float64")
     cube(N, N, (y, out, np.int32(N * N)))

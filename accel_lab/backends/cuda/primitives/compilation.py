@@ -5,37 +5,12 @@ those of cuda.compute's objects.
 """
 
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 from accel_lab.backends.cuda.primitives import operators
+from accel_lab.backends.cuda.primitives.memory import Memory
 from accel_lab.backends.cuda.primitives.recipes import INDEX, Recipe
-from accel_lab.compute.arrays.dtypes import numpy_dtype
 from accel_lab.libraries.primitives.operators import TYPES
-
-_ADDRESS = 256
-
-
-class _Nowhere:
-    """Stands for an array while an algorithm is compiled: it has a dtype, and no memory.
-
-    Its address is none that is read, and not 0: CUB's sorts take that for an operand left out.
-    """
-
-    def __init__(self, dtype: str) -> None:
-        self.dtype, self.shape, self.size = numpy_dtype(dtype), (1,), 1
-        self.data = SimpleNamespace(ptr=_ADDRESS)
-
-    @property
-    def __cuda_array_interface__(self) -> dict[str, Any]:
-        typestr = self.dtype.str
-        return {
-            "shape": (1,),
-            "typestr": typestr,
-            "version": 3,
-            "strides": None,
-            "data": (_ADDRESS, False),
-        }
 
 
 def compiled(recipe: Recipe, architecture: str) -> bytes:
@@ -54,8 +29,8 @@ def compiled(recipe: Recipe, architecture: str) -> bytes:
 def _reduce(compute: Any, recipe: Recipe, architecture: str) -> Any:
     (dtype,), (op,) = recipe.dtypes, recipe.operators
     return compute.make_reduce_into(
-        d_in=_Nowhere(dtype),
-        d_out=_Nowhere(dtype),
+        d_in=Memory(dtype),
+        d_out=Memory(dtype),
         op=operators.elementwise(op, 2, dtype, TYPES[dtype], architecture),
         h_init=None if recipe.option == "no init" else operators.zero(dtype),
         compute_capability=int(architecture),
@@ -65,8 +40,8 @@ def _reduce(compute: Any, recipe: Recipe, architecture: str) -> Any:
 def _arg_reduce(compute: Any, recipe: Recipe, architecture: str) -> Any:
     (dtype,), (op,) = recipe.dtypes, recipe.operators
     return compute.make_reduce_into(
-        d_in=places(compute, _Nowhere(dtype)),
-        d_out=compute.ZipIterator(_Nowhere(dtype), _Nowhere(INDEX)),
+        d_in=places(compute, Memory(dtype)),
+        d_out=compute.ZipIterator(Memory(dtype), Memory(INDEX)),
         op=operators.arg(op, dtype, architecture),
         h_init=None,
         compute_capability=int(architecture),
@@ -76,10 +51,10 @@ def _arg_reduce(compute: Any, recipe: Recipe, architecture: str) -> Any:
 def _segmented_reduce(compute: Any, recipe: Recipe, architecture: str) -> Any:
     (dtype,), (op,) = recipe.dtypes, recipe.operators
     return compute.make_segmented_reduce(
-        d_in=_Nowhere(dtype),
-        d_out=_Nowhere(dtype),
-        start_offsets_in=_Nowhere(INDEX),
-        end_offsets_in=_Nowhere(INDEX),
+        d_in=Memory(dtype),
+        d_out=Memory(dtype),
+        start_offsets_in=Memory(INDEX),
+        end_offsets_in=Memory(INDEX),
         op=operators.elementwise(op, 2, dtype, TYPES[dtype], architecture),
         h_init=operators.zero(dtype),
         compute_capability=int(architecture),
@@ -91,8 +66,8 @@ def _scan(compute: Any, recipe: Recipe, architecture: str) -> Any:
     exclusive = recipe.option == "exclusive"
     make = compute.make_exclusive_scan if exclusive else compute.make_inclusive_scan
     return make(
-        d_in=_Nowhere(dtype),
-        d_out=_Nowhere(dtype),
+        d_in=Memory(dtype),
+        d_out=Memory(dtype),
         op=operators.elementwise(op, 2, dtype, TYPES[dtype], architecture),
         init_value=None if recipe.option == "no init" else operators.zero(dtype),
         compute_capability=int(architecture),
@@ -102,8 +77,8 @@ def _scan(compute: Any, recipe: Recipe, architecture: str) -> Any:
 def _scan_by_key(compute: Any, recipe: Recipe, architecture: str) -> Any:
     (dtype,), (op,) = recipe.dtypes, recipe.operators
     return compute.make_inclusive_scan(
-        d_in=compute.ZipIterator(_Nowhere(dtype), _Nowhere("uint8")),
-        d_out=compute.ZipIterator(_Nowhere(dtype), _Nowhere("uint8")),
+        d_in=compute.ZipIterator(Memory(dtype), Memory("uint8")),
+        d_out=compute.ZipIterator(Memory(dtype), Memory("uint8")),
         op=operators.keyed(op, dtype, architecture),
         init_value=None,
         compute_capability=int(architecture),
@@ -113,8 +88,8 @@ def _scan_by_key(compute: Any, recipe: Recipe, architecture: str) -> Any:
 def _unary_transform(compute: Any, recipe: Recipe, architecture: str) -> Any:
     (dtype,), (op,) = recipe.dtypes, recipe.operators
     return compute.make_unary_transform(
-        d_in=_Nowhere(dtype),
-        d_out=_Nowhere(dtype),
+        d_in=Memory(dtype),
+        d_out=Memory(dtype),
         op=operators.elementwise(op, 1, dtype, TYPES[dtype], architecture),
         compute_capability=int(architecture),
     )
@@ -123,9 +98,9 @@ def _unary_transform(compute: Any, recipe: Recipe, architecture: str) -> Any:
 def _binary_transform(compute: Any, recipe: Recipe, architecture: str) -> Any:
     (dtype,), (op,) = recipe.dtypes, recipe.operators
     return compute.make_binary_transform(
-        d_in1=_Nowhere(dtype),
-        d_in2=_Nowhere(dtype),
-        d_out=_Nowhere(dtype),
+        d_in1=Memory(dtype),
+        d_in2=Memory(dtype),
+        d_out=Memory(dtype),
         op=operators.elementwise(op, 2, dtype, TYPES[dtype], architecture),
         compute_capability=int(architecture),
     )
@@ -150,8 +125,8 @@ def _segmented_sort(compute: Any, recipe: Recipe, architecture: str) -> Any:
         d_out_keys=keys,
         d_in_values=values,
         d_out_values=values,
-        start_offsets_in=_Nowhere(INDEX),
-        end_offsets_in=_Nowhere(INDEX),
+        start_offsets_in=Memory(INDEX),
+        end_offsets_in=Memory(INDEX),
         order=_order(compute, recipe),
         compute_capability=int(architecture),
     )
@@ -174,11 +149,11 @@ def _unique_by_key(compute: Any, recipe: Recipe, architecture: str) -> Any:
     keys, values = recipe.dtypes
     (op,) = recipe.operators
     return compute.make_unique_by_key(
-        d_in_keys=_Nowhere(keys),
-        d_in_items=_Nowhere(values) if values else counting(compute),
-        d_out_keys=_Nowhere(keys),
-        d_out_items=_Nowhere(values or INDEX),
-        d_out_num_selected=_Nowhere(INDEX),
+        d_in_keys=Memory(keys),
+        d_in_items=Memory(values) if values else counting(compute),
+        d_out_keys=Memory(keys),
+        d_out_items=Memory(values or INDEX),
+        d_out_num_selected=Memory(INDEX),
         op=operators.elementwise(op, 2, keys, "bool", architecture),
         compute_capability=int(architecture),
     )
@@ -187,9 +162,9 @@ def _unique_by_key(compute: Any, recipe: Recipe, architecture: str) -> Any:
 def _select(compute: Any, recipe: Recipe, architecture: str) -> Any:
     (dtype,), (op,) = recipe.dtypes, recipe.operators
     return compute.make_select(
-        d_in=_Nowhere(dtype),
-        d_out=_Nowhere(dtype),
-        d_num_selected_out=_Nowhere(INDEX),
+        d_in=Memory(dtype),
+        d_out=Memory(dtype),
+        d_num_selected_out=Memory(INDEX),
         cond=operators.elementwise(op, 1, dtype, "bool", architecture),
         compute_capability=int(architecture),
     )
@@ -200,11 +175,11 @@ def _three_way_partition(compute: Any, recipe: Recipe, architecture: str) -> Any
     ops = operators.several(recipe.operators, 1, dtype, "bool", architecture)
     ops += [operators.never(architecture)] * (2 - len(ops))
     return compute.make_three_way_partition(
-        d_in=_Nowhere(dtype),
-        d_first_part_out=_Nowhere(dtype),
-        d_second_part_out=_Nowhere(dtype),
-        d_unselected_out=_Nowhere(dtype),
-        d_num_selected_out=_Nowhere(INDEX),
+        d_in=Memory(dtype),
+        d_first_part_out=Memory(dtype),
+        d_second_part_out=Memory(dtype),
+        d_unselected_out=Memory(dtype),
+        d_num_selected_out=Memory(INDEX),
         select_first_part_op=ops[0],
         select_second_part_op=ops[1],
         compute_capability=int(architecture),
@@ -224,7 +199,7 @@ def places(compute: Any, x: Any) -> Any:
 
 
 def _pair(dtypes: tuple[str, ...]) -> tuple[Any, Any]:
-    keys, *values = map(_Nowhere, dtypes)
+    keys, *values = map(Memory, dtypes)
     return keys, values[0] if values else None
 
 

@@ -10,6 +10,7 @@ import cupy
 from cupy.cuda import nvrtc
 
 from accel_lab.backends.cuda.primitives.compilation import compiled
+from accel_lab.backends.cuda.primitives.memory import memory
 from accel_lab.backends.cuda.primitives.recipes import Recipe
 from accel_lab.compute.machine.disk_cache import DiskCache, cache_folder, key_of
 from accel_lab.errors import BackendUnavailable
@@ -61,19 +62,23 @@ class Plans:
             self._blobs[recipe] = self._built(recipe)
 
     def run(self, recipe: Recipe, **arguments: Any) -> None:
-        """Enqueue an algorithm on the current stream; its arguments are those of cuda.compute."""
+        """Enqueue an algorithm on the current stream; its arguments are those of cuda.compute.
+
+        Arrays may be dropped afterwards: their memory is used again in the order of the stream.
+        """
         with self._lock:
             algorithm = self._loaded.get(recipe)
             if algorithm is None:
                 algorithm = self._loaded[recipe] = self._load(recipe)
+            given = {name: _given(value) for name, value in arguments.items()}
             stream = _Stream(cupy.cuda.get_current_stream().ptr)
             if recipe.algorithm in _WITHOUT_SCRATCH:
-                algorithm(stream=stream, **arguments)
+                algorithm(stream=stream, **given)
                 return
-            nbytes = algorithm(temp_storage=None, stream=stream, **arguments)
+            nbytes = algorithm(temp_storage=None, stream=stream, **given)
             # Of none CUB would be asked again how much it wants.
             scratch = cupy.empty(max(int(nbytes), 1), cupy.uint8)
-            algorithm(temp_storage=scratch, stream=stream, **arguments)
+            algorithm(temp_storage=scratch, stream=stream, **given)
 
     def close(self) -> None:
         """Unload what is loaded."""
@@ -104,6 +109,10 @@ class Plans:
             with suppress(OSError):  # no room, or no right to write
                 self._cache.put(key, {_BLOB: blob})
         return blob
+
+
+def _given(value: Any) -> Any:
+    return memory(value) if isinstance(value, cupy.ndarray) else value
 
 
 def _require_compute() -> None:

@@ -7,6 +7,7 @@ import numpy as np
 
 from accel_lab.backends.cuda.primitives import recipes
 from accel_lab.backends.cuda.primitives.kernels import heads_kernel, shifted_kernel
+from accel_lab.backends.cuda.primitives.memory import memory
 from accel_lab.backends.cuda.primitives.operands import segments, whole
 from accel_lab.backends.cuda.primitives.plans import Plans
 from accel_lab.compute.arrays.dtypes import numpy_dtype
@@ -44,10 +45,11 @@ class Reductions:
 
         from accel_lab.backends.cuda.primitives.compilation import places
 
+        x = whole(x)
         self._plans.run(
             recipes.extreme(m),
-            d_in=places(compute, whole(x)),
-            d_out=compute.ZipIterator(out.value.reshape(1), out.place.reshape(1)),
+            d_in=places(compute, memory(x)),
+            d_out=compute.ZipIterator(memory(out.value), memory(out.place)),
             num_items=x.size,
             op=operator(),
             h_init=None,
@@ -110,11 +112,11 @@ class Reductions:
             before = cupy.empty_like(values)
             shifted_kernel()(values, heads, _begin(m, init, dtype)[0], before)
             values = before
-        made = _target(out, dtype)
+        made, unused = _target(out, dtype), cupy.empty_like(heads)
         self._plans.run(
             recipes.scanning_by_key(m),
-            d_in=compute.ZipIterator(values, heads),
-            d_out=compute.ZipIterator(made, cupy.empty_like(heads)),
+            d_in=compute.ZipIterator(memory(values), memory(heads)),
+            d_out=compute.ZipIterator(memory(made), memory(unused)),
             op=operator(),
             init_value=None,
             num_items=x.size,
