@@ -13,7 +13,7 @@ from accel_lab.backends.workloads import OPERANDS
 def call(name: str, size: int) -> Call:
     """Prepare a workload."""
     label, function = CALLS[name]
-    given = [x if isinstance(x, int) else cupy.asarray(x) for x in OPERANDS[name](size)]
+    given: list[Any] = [x if isinstance(x, int) else cupy.asarray(x) for x in OPERANDS[name](size)]
     if name.startswith("sparse."):
         from cupyx.scipy.sparse import csr_matrix
 
