@@ -316,7 +316,7 @@ def test_out_that_overlaps_an_operand_is_refused(
         begun[: x.size] = x.ravel()
         base, operands = device.put(begun), one.placed(device)
         operands[operand] = base[: x.size].reshape(x.shape)
-        for begin in (0, 1):
+        for begin in {0, min(1, x.size - 1)}:  # a 0-d one has no second element
             out = base[begin : begin + size].reshape(made.shape)
             with pytest.raises(InvalidArgument, match=f"{operand} .* overlapping views of one"):
                 device.ask(one.message(operands, out)).result(WAIT_S)

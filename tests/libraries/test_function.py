@@ -20,7 +20,8 @@ from accel_lab.libraries.authoring.options import Factor, Options
 from accel_lab.libraries.authoring.shape import Integers
 
 MADE: dict[str, Callable[..., Any]] = {
-    "(a, b, c=None, *, alpha=1.0, beta=None, trans_a='n', trans_b='n', out=None)": blas.gemm,
+    "(a, b, c=None, *, alpha=1.0, beta=None, trans_a='n', trans_b='n', out=None, "
+    "compute='')": blas.gemm,
     "(a, x, y=None, *, alpha=1.0, beta=None, trans='n', out=None)": blas.gemv,
     "(x, y, *, alpha=1.0, out=None)": blas.axpy,
     "(x, alpha, *, out=None)": blas.scal,
@@ -55,7 +56,8 @@ def test_a_function_has_its_name_its_help_and_its_place(one: Callable[..., Any])
 
 def test_fields_are_shown_as_what_may_be_given() -> None:
     hints = get_type_hints(blas.gemm)
-    assert (hints["alpha"], hints["beta"], hints["c"]) == (Scalar, Scalar | None, AccelRef | None)
+    factor = Scalar | AccelRef
+    assert (hints["alpha"], hints["beta"], hints["c"]) == (factor, factor | None, AccelRef | None)
     assert get_type_hints(array.reduce)["axis"] == Integers | None
     assert get_type_hints(array.zeros)["shape"] == Integers
 
@@ -184,15 +186,15 @@ def test_a_traceback_shows_where_the_function_was_made() -> None:
     frames = traceback.extract_tb(failed.value.__traceback__)
     (frame,) = [one for one in frames if one.name == "scal"]
     assert frame.filename == blas.__file__
-    assert "function(Scal)" in (frame.line or "")
+    assert "function(Scal, by=ScalBy)" in (frame.line or "")
 
 
 A, B, C, OUT = map(Held, (1, 2, 3, 4))
 WIRE: dict[str, Operation[Any]] = {
-    "99cc8c010203cb4000000000000000cb3ff0000000000000a174a16e04": blas.Gemm(
+    "9acc8c010203cb4000000000000000cb3ff0000000000000a174a16e04a0": blas.Gemm(
         A, B, C, alpha=2.0, beta=1.0, trans_a="t", out=OUT
     ),
-    "99cc8d0102c0cb3ff0000000000000c0a16ea16304": blas.GemmStridedBatched(
+    "9acc8d0102c0cb3ff0000000000000c0a16ea16304a0": blas.GemmStridedBatched(
         A, B, trans_b="c", out=OUT
     ),
     "98cc8e010203cb4000000000000000cb3ff0000000000000a17404": blas.Gemv(
@@ -214,6 +216,13 @@ WIRE: dict[str, Operation[Any]] = {
     "936a01920100": array.Transpose(A, (1, 0)),
 }
 """Bytes that older journals hold."""
+
+
+def test_a_field_that_came_later_has_its_default_in_older_journals() -> None:
+    written = bytes.fromhex("99cc8c010203cb4000000000000000cb3ff0000000000000a174a16e04")
+    held = {one.id: one for one in (A, B, C, OUT)}
+    read = msgspec.msgpack.decode(written, type=blas.Gemm, dec_hook=lambda _, number: held[number])
+    assert (read.out, read.compute) == (OUT, "")
 
 
 @pytest.mark.parametrize("written", WIRE)

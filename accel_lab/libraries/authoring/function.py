@@ -114,10 +114,9 @@ def _sender(kind: Any, device: str, caller: FrameType, by: Any = None) -> Callab
         space |= called
     # A function's own names must not hide those that its body uses.
     assert space.keys().isdisjoint(field.name for field in fields), kind
-    send = f"return {device}.ask(Message({', '.join(given)}))"
-    if by is not None:
-        send = _by_buffers(kind, by, device, space) + send
-    text = f"def {name}({', '.join(parameters)}):\n    {send}"
+    unless = "" if by is None else _by_buffers(kind, by, device, space)
+    send = f"return {unless}{device}.ask(Message({', '.join(given)}))"
+    text = f"def {name}({', '.join(parameters)}): {send}"
     made = _compiled(name, text, space, caller)
     made.__doc__ = _help(kind)
     made.__annotations__ = {"device": Device} if "device" in parameters else {}
@@ -146,7 +145,7 @@ def _by_buffers(kind: Any, by: Any, device: str, space: dict[str, Any]) -> str:
         for one in by.__struct_fields__
     )
     space |= {"Ref": Ref, "By": by, "as_buffer": _as_buffer}
-    return f"if {is_one}:\n        return {device}.ask(By({given}))\n    "
+    return f"{device}.ask(By({given})) if {is_one} else "
 
 
 def _as_buffer(message: str, name: str, value: Any, like: AccelRef) -> Any:

@@ -19,14 +19,13 @@ from accel_lab.compute.device import device_of
 from accel_lab.compute.execution.launch import Launch, handles
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.errors import InvalidArgument
+from accel_lab.libraries.authoring.compute import Compute as Compute
+from accel_lab.libraries.authoring.compute import require_compute
 from accel_lab.libraries.authoring.default_actor import DefaultActor
 from accel_lab.libraries.authoring.dtype_sets import INEXACT
 from accel_lab.libraries.authoring.function import function
 from accel_lab.libraries.authoring.operand import array_of, describe, element
 from accel_lab.libraries.authoring.options import Options, Scale
-from accel_lab.libraries.blas.batched import getrf_batched as getrf_batched
-from accel_lab.libraries.blas.batched import getrs_batched as getrs_batched
-from accel_lab.libraries.blas.batched import matinv_batched as matinv_batched
 from accel_lab.libraries.blas.grouped import GemmGrouped as GemmGrouped
 from accel_lab.libraries.blas.grouped import gemm_grouped as gemm_grouped
 from accel_lab.libraries.blas.level1 import Asum as Asum
@@ -51,8 +50,7 @@ from accel_lab.libraries.blas.level3 import Symm as Symm
 from accel_lab.libraries.blas.level3 import Syrk as Syrk
 from accel_lab.libraries.blas.level3 import Trmm as Trmm
 from accel_lab.libraries.blas.level3 import Trsm as Trsm
-from accel_lab.libraries.blas.message import BlasMessage, require_compute
-from accel_lab.libraries.blas.message import Compute as Compute
+from accel_lab.libraries.blas.message import BlasMessage
 from accel_lab.libraries.blas.message import Side as Side
 from accel_lab.libraries.blas.message import Trans as Trans
 from accel_lab.libraries.blas.message import Uplo as Uplo

@@ -14,8 +14,6 @@ Uplo: TypeAlias = Literal["l", "u"]
 """Which triangle of a matrix counts, the lower or the upper one; the other is not read."""
 Side: TypeAlias = Literal["l", "r"]
 """On which side of the other operand a matrix stands."""
-Compute: TypeAlias = Literal["", "tf32"]
-"""In what sums are formed at least; without it in the operands' own precision."""
 
 _VALUES: dict[str, tuple[str, ...]] = {"uplo": ("l", "u"), "side": ("l", "r")}
 _VALUES |= dict.fromkeys(("trans", "trans_a", "trans_b"), ("n", "t", "c"))
@@ -57,23 +55,6 @@ def require_side(message: Any, name: str, of: AccelRef) -> None:
             f"{describe(of)}, where its extent is to be {extent}; "
             f"it takes {parse(message.shapes).text}"
         )
-
-
-def require_compute(message: Any) -> None:
-    """Refuse a precision that there is not, or not for the dtype.
-
-    Raises:
-        InvalidArgument: it is none.
-    """
-    said = message.compute
-    if not said:
-        return
-    if said != "tf32":
-        text = f"compute is {said!r}; it may be '' or 'tf32'"
-        raise InvalidArgument(f"{kind(message)}: {text}")
-    if message.a.dtype not in {"float32", "complex64"}:
-        text = f"compute is 'tf32' and a is {describe(message.a)}; it is for float32 and complex64"
-        raise InvalidArgument(f"{kind(message)}: {text}")
 
 
 def require_real(message: Any, *names: str) -> None:

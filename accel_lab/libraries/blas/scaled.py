@@ -8,9 +8,10 @@ from typing import ClassVar
 
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.errors import InvalidArgument
+from accel_lab.libraries.authoring.compute import Compute, require_compute
 from accel_lab.libraries.authoring.operand import describe, kind
 from accel_lab.libraries.authoring.options import Options
-from accel_lab.libraries.blas.message import BlasMessage, Compute, Trans, require_compute
+from accel_lab.libraries.blas.message import BlasMessage, Trans
 
 
 class ProductBy(BlasMessage, frozen=True):

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, TypeVar
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Operation, Spec
 from accel_lab.errors import InvalidArgument
+from accel_lab.libraries.authoring.compute import Compute, require_compute
 from accel_lab.libraries.authoring.operand import (
     Number,
     coefficient,
@@ -16,7 +17,6 @@ from accel_lab.libraries.authoring.operand import (
     result,
 )
 from accel_lab.libraries.authoring.options import DType, Factor, Options
-from accel_lab.libraries.blas.message import Compute, require_compute
 from accel_lab.libraries.blas_lt.epilogue import Activation, Gradient, epilogue_of, mask_bytes
 
 R = TypeVar("R")

@@ -16,13 +16,13 @@ from accel_lab.compute.execution.launch import Launch, handles
 from accel_lab.compute.execution.worker import Worker
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.wire.codec import Answer
+from accel_lab.libraries.authoring.compute import Compute, require_compute
 from accel_lab.libraries.authoring.default_actor import DefaultActor
 from accel_lab.libraries.authoring.dtype_sets import REAL_FLOATS
 from accel_lab.libraries.authoring.function import function
 from accel_lab.libraries.authoring.operand import Number
 from accel_lab.libraries.authoring.options import Factor, Options
 from accel_lab.libraries.authoring.shaped import Shaped
-from accel_lab.libraries.blas.message import Compute, require_compute
 from accel_lab.libraries.blas_lt.epilogue import Activation as Activation
 from accel_lab.libraries.blas_lt.epilogue import Gradient as Gradient
 from accel_lab.libraries.blas_lt.epilogue import epilogue_of
