@@ -112,7 +112,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
     ),
     "bench": (
         {"calls", "case", "effort", "operands", "page", "peers", "rounds", "row", "workloads"},
-        {"cases"},
+        {"cases", "own_loop"},
         {"rows"},
         {"chart", "machine"},
         {"report"},
