@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.project import ROOT
+from tests.project import ROOT, UNFINISHED
 from tests.repository.test_docs import DOCS, Block, blocks
 
 PAGE = DOCS / "how-to" / "add-a-library.md"
@@ -24,7 +24,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Copy the project, and follow the page."""
     folder = tmp_path_factory.mktemp("project")
     for name in COPIED:
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / name, folder / name, ignore=UNFINISHED)
     for name in LINKED:
         (folder / name).symlink_to(ROOT / name)
     for block in blocks(PAGE):

@@ -141,7 +141,11 @@ def test_other_notebooks_have_nothing_beside_them(opened: "OpenNotebook") -> Non
 def load_anew(
     notebook: "Notebook", jupyter: "JupyterLab", path: str, kept: str, gone: str = ""
 ) -> None:
-    """Load the page anew with its layout, once the server has what it is to keep."""
+    """Load the page anew with its layout, once the server has what it is to keep.
+
+    A notebook in the page's address JupyterLab opens a second time, at times after the test has
+    closed it: then it stands before that of the next test.
+    """
     from tests.browser.jupyter import wait_until
 
     def is_kept() -> bool:  # asked in the page: while it waits here it sends nothing
@@ -151,5 +155,5 @@ def load_anew(
         return kept in workspace and not (gone and f"{gone}:{path}" in workspace)
 
     wait_until(is_kept, f"the workspace has {kept}", 30)
-    notebook.page.goto(f"http://127.0.0.1:{jupyter.port}/lab/tree/{path}?token={jupyter.token}")
+    notebook.page.goto(f"http://127.0.0.1:{jupyter.port}/lab?token={jupyter.token}")
     notebook._wait_for_kernel(path)
