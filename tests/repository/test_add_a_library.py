@@ -13,6 +13,8 @@ import pytest
 from tests.project import ROOT, UNFINISHED
 from tests.repository.test_docs import DOCS, Block, blocks
 
+pytestmark = pytest.mark.timeout(150)  # long: it begins before files of short tests
+
 PAGE = DOCS / "how-to" / "add-a-library.md"
 FILE = re.compile(r"# (?P<path>\S+/\S+\.py)\n")
 COPIED = ("accel_lab", "docs", "tests")
