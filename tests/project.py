@@ -1,5 +1,6 @@
 """The project's own declarations, read once for the tests that compare them."""
 
+import shutil
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "accel_lab"
 PYPROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT: dict[str, Any] = PYPROJECT["project"]
+UNFINISHED = shutil.ignore_patterns("*.pyc.*")
+"""Of a copy of the project that saves compiling it: what another process is writing just now."""
 
 
 def requirements(extra: str = "") -> dict[str, str]:

@@ -26,6 +26,7 @@ from playwright.sync_api import (
 )
 
 from tests.ports import free_port
+from tests.with_parent import with_parent
 
 ROOT = Path(__file__).parents[2]
 SCREENSHOTS = ROOT / "screenshots"
@@ -80,7 +81,7 @@ class JupyterLab:
         install_extension(folder / "data" / "labextensions")
         self._log = (folder / "log").open("w")
         self._process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM.format(module=self.module), *self._options()],
+            with_parent(sys.executable, "-c", PROGRAM.format(module=self.module), *self._options()),
             cwd=self.notebooks,
             env=os.environ | _places(folder),
             stdout=self._log,

@@ -96,21 +96,15 @@ SEEN = """() => {
 }"""
 
 
-@pytest.mark.parametrize("theme", ["Light", "Dark"])
 @pytest.mark.parametrize("width", [1400, 900])
 def test_all_of_a_lab_is_seen_in_a_notebook_without_scrolling_and_stays_as_arranged(
-    notebook: "Notebook", width: int, theme: str
+    notebook: "Notebook", width: int
 ) -> None:
-    notebook.theme(f"JupyterLab {theme}")
     notebook.page.set_viewport_size({"width": width, "height": 900})
-    notebook.view.evaluate("(view) => view.scrollIntoView({ block: 'center' })")
-    notebook.expect(".al-lab-foot [role=slider]").to_be_in_viewport(ratio=1)
-    notebook.page.wait_for_function(f"() => ({SEEN})().every(([, seen]) => seen)")
-    assert len(notebook.page.evaluate(SEEN)) >= 5
-    notebook.expect(row("/cpu0", ".al-memory")).to_be_in_viewport()
-    notebook.expect(row("/cpu0", ".al-restarts")).to_be_in_viewport()
-    notebook.expect(".al-lab-supervision tbody tr >> nth=0").to_be_in_viewport()
-    notebook.page.screenshot(path=shots() / f"lab-page-{width}-{theme}.png")
+    for theme in ("Light", "Dark"):
+        notebook.theme(f"JupyterLab {theme}")
+        all_of_a_lab_is_seen(notebook)
+        notebook.page.screenshot(path=shots() / f"lab-page-{width}-{theme}.png")
     # What is arranged stays so after the page was loaded anew.
     notebook.view.get_by_role("tab", name="Health").click()
     notebook.view.get_by_role("button", name="Actors", exact=True).click()
@@ -121,6 +115,16 @@ def test_all_of_a_lab_is_seen_in_a_notebook_without_scrolling_and_stays_as_arran
     notebook.view.get_by_role("tab", name="Supervision").click()
     notebook.expect(".al-lab-tree .al-lab-body").to_be_visible()
     notebook.theme("JupyterLab Light")
+
+
+def all_of_a_lab_is_seen(notebook: "Notebook") -> None:
+    notebook.view.evaluate("(view) => view.scrollIntoView({ block: 'center' })")
+    notebook.expect(".al-lab-foot [role=slider]").to_be_in_viewport(ratio=1)
+    notebook.page.wait_for_function(f"() => ({SEEN})().every(([, seen]) => seen)")
+    assert len(notebook.page.evaluate(SEEN)) >= 5
+    notebook.expect(row("/cpu0", ".al-memory")).to_be_in_viewport()
+    notebook.expect(row("/cpu0", ".al-restarts")).to_be_in_viewport()
+    notebook.expect(".al-lab-supervision tbody tr >> nth=0").to_be_in_viewport()
 
 
 def shots() -> Any:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Self
 
 from tests.ports import free_port
+from tests.with_parent import with_parent
 
 LIMIT_S = 60.0
 
@@ -38,7 +39,8 @@ class Server:
 
     def start(self) -> Self:
         with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(self.command(), stdout=log, stderr=log)
+            command = with_parent(*self.command())
+            self._process = subprocess.Popen(command, stdout=log, stderr=log)
         deadline = time.monotonic() + LIMIT_S
         while not self.answers():
             if time.monotonic() > deadline or self._process.poll() is not None:
@@ -77,7 +79,10 @@ class Postgres(Server):
         if os.geteuid() == 0:
             user = _first_user("postgres", "nobody")
             self._user = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}"]
-            self._user += ["--clear-groups"]
+            self._user += [
+                "--clear-groups",
+                "--pdeathsig=TERM",
+            ]  # another user is told of nothing else
             os.chown(self.folder, user.pw_uid, user.pw_gid)
         done = subprocess.run(
             [

@@ -6,9 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.project import ROOT
-
-_IGNORED = shutil.ignore_patterns("__pycache__")
+from tests.project import ROOT, UNFINISHED
 
 
 def places(library: str) -> dict[str, str]:
@@ -26,7 +24,7 @@ def copy_project(folder: Path, library: str, copy: Path) -> None:
         given = copy / (folder / "given.py").relative_to(ROOT)
         given.parent.mkdir(parents=True)
         shutil.copy(folder / "given.py", given)
-    shutil.copytree(ROOT / "accel_lab", copy / "accel_lab", ignore=_IGNORED)
+    shutil.copytree(ROOT / "accel_lab", copy / "accel_lab", ignore=UNFINISHED)
     for name, place in places(library).items():
         shutil.copy(folder / name, copy / place)
 
@@ -50,12 +48,13 @@ def run_scenarios(folder: Path, library: str, copy: Path, scenarios: str = "scen
     """Copy the project and a library into `copy`, and run scenarios of the library there."""
     copy_project(folder, library, copy)
     shutil.copy(folder / f"{scenarios}.py", copy / "test_scenarios.py")
-    done = run_pytest(copy, "test_scenarios.py")
+    # With what keeps one zygote for all of their systems, as the other tests have it.
+    done = run_pytest(copy, "-p", "tests.conftest", "test_scenarios.py")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def copy_contract(copy: Path) -> None:
     """Add to a copy what every message of every library has to pass."""
-    shutil.copytree(ROOT / "tests" / "contract", copy / "tests" / "contract", ignore=_IGNORED)
+    shutil.copytree(ROOT / "tests" / "contract", copy / "tests" / "contract", ignore=UNFINISHED)
     for name in ("pyproject.toml", "tests/conftest.py", "tests/ports.py"):
         shutil.copy(ROOT / name, copy / name)

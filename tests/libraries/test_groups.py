@@ -2,7 +2,11 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.libraries.copied_project import run_scenarios
+
+pytestmark = pytest.mark.timeout(150)  # long: it begins before files of short tests
 
 
 def test_its_scenarios_pass(tmp_path: Path) -> None:

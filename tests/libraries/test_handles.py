@@ -6,6 +6,8 @@ import pytest
 
 from tests.libraries.copied_project import run_scenarios
 
+pytestmark = pytest.mark.timeout(150)  # long: it begins before files of short tests
+
 
 @pytest.mark.parametrize("scenarios", ["scenarios", "lifetimes"])
 def test_its_scenarios_pass(tmp_path: Path, scenarios: str) -> None:

@@ -14,6 +14,8 @@ from tests.libraries.copied_project import (
     run_scenarios,
 )
 
+pytestmark = pytest.mark.timeout(150)  # long: it begins before files of short tests
+
 HERE = Path(__file__).parent
 DERIVED = (
     "tests/contract/test_declared.py",

@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 LIMIT_S = 240.0
-LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "docs", "node_modules")
+LEFT_OUT = shutil.ignore_patterns(".*", "*.pyc.*", "docs", "node_modules")
 
 
 class Mutation(NamedTuple):

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.project import ROOT
+from tests.project import ROOT, UNFINISHED
 from tests.repository.test_docs import DOCS, Block, blocks
+
+pytestmark = pytest.mark.timeout(150)  # long: it begins before files of short tests
 
 PAGE = DOCS / "how-to" / "add-a-library.md"
 FILE = re.compile(r"# (?P<path>\S+/\S+\.py)\n")
@@ -24,7 +26,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Copy the project, and follow the page."""
     folder = tmp_path_factory.mktemp("project")
     for name in COPIED:
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / name, folder / name, ignore=UNFINISHED)
     for name in LINKED:
         (folder / name).symlink_to(ROOT / name)
     for block in blocks(PAGE):

@@ -43,9 +43,12 @@ FENCE = re.compile(r"^```(?P<kind>\w*)\n(?P<code>.*?)^```$", re.MULTILINE | re.D
 REMARK = re.compile(r"<!-- (?P<what>needs|not run): (?P<text>[^>]+) -->\n\Z")
 LINK = re.compile(r"\]\((?P<target>[^)\s]+)\)")
 
-# Compiles what IPython would: `await` may stand at the top level.
+# Compiles what IPython would: `await` may stand at the top level. Who leaves a kernel that never
+# ends has the next cell end it, which here comes before the kernel has begun.
 RUNNER = """
 import ast, asyncio, inspect, sys
+from accel_lab.system import System
+System.finish_s = 0.5
 code = compile(sys.stdin.read(), "page", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
 coroutine = eval(code)
 if inspect.iscoroutine(coroutine):

@@ -37,6 +37,7 @@ class LiveView(AnyWidget):
     def __init__(self, source: Lab | Source, *, rate_hz: float = DEFAULT_HZ) -> None:
         self.discarded = False
         self._ended = False
+        self._drawn_text: str | None = None
         AnyWidget.__init__(self)
         commands.take_anywhere(self.comm)
         self.kind.__init__(self._view, source)
@@ -101,10 +102,15 @@ class LiveView(AnyWidget):
         self._ended = True
         self._unfollow()
 
+    def __repr__(self) -> str:
+        return View.__repr__(self._view) if self._drawn_text is None else self._drawn_text
+
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """Put what a page without a widget manager shows beside the widget."""
         drawn, metadata = View._repr_mimebundle_(self._view)
+        self._drawn_text = drawn["text/plain"]  # anywidget asks for it: no second look for that
         live = None if self.discarded else AnyWidget._repr_mimebundle_(self)
+        self._drawn_text = None
         return (drawn, metadata) if live is None else (live[0] | drawn, live[1])
 
 
@@ -119,7 +125,7 @@ def widget_class(kind: type[View]) -> type[Any]:
     """Return the live form of a kind of view."""
     # The kind comes first, so that what the widget's own bases call ends before it; what both have
     # is the widget's.
-    both = {name: getattr(LiveView, name) for name in ("__init__", "_repr_mimebundle_")}
+    both = {name: getattr(LiveView, name) for name in ("__init__", "__repr__", "_repr_mimebundle_")}
     path = entry(kind.name)
     front = {"kind": kind, "_esm": esm(f"{path}.js"), "_css": style(f"{path}.css")}
     return type(f"{kind.__name__}Widget", (kind, LiveView), both | front)

@@ -16,6 +16,7 @@ import pytest
 from tests.ports import free_port
 from tests.project import ROOT
 from tests.views.feed.processes import Program
+from tests.with_parent import with_parent
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -38,7 +39,7 @@ def url(browser: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
         patch.setenv("TMPDIR", str(folder))
         port = free_port()
         process = subprocess.Popen(
-            [sys.executable, "-m", "accel_lab.cli", "dashboard", f"--port={port}"],
+            with_parent(sys.executable, "-m", "accel_lab.cli", "dashboard", f"--port={port}"),
             env=os.environ | {"ACCEL_LAB_FEED": "1", "PYTHONPATH": str(ROOT)},
             stdout=log,
             stderr=subprocess.STDOUT,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.ports import free_port
+from tests.with_parent import with_parent
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -32,7 +33,8 @@ def server(browser: object, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
     port = free_port()
     address = f"http://127.0.0.1:{port}/panel_app"
-    command = [sys.executable, "-m", "panel", "serve", str(ROOT / "tests/browser/panel_app.py")]
+    app = str(ROOT / "tests/browser/panel_app.py")
+    command = with_parent(sys.executable, "-m", "panel", "serve", app)
     log = (tmp_path_factory.mktemp("panel") / "log").open("w")
     process = subprocess.Popen(
         [*command, "--address=127.0.0.1", f"--port={port}"],

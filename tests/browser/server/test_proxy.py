@@ -16,6 +16,7 @@ import pytest
 from tests.ports import free_port
 from tests.project import ROOT
 from tests.views.feed.processes import Program
+from tests.with_parent import with_parent
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -53,7 +54,9 @@ def serve(jupyter: "JupyterLab", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         port = free_port()
         with (tmp_path / "log").open("w") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "accel_lab.cli", "dashboard", f"--port={port}", *options],
+                with_parent(
+                    sys.executable, "-m", "accel_lab.cli", "dashboard", f"--port={port}", *options
+                ),
                 env=os.environ | {"ACCEL_LAB_FEED": "1", "PYTHONPATH": str(ROOT)},
                 stdout=log,
                 stderr=subprocess.STDOUT,

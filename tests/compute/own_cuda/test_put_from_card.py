@@ -6,6 +6,8 @@ import pytest
 
 from tests.compute.own_cuda.conftest import OPENED, Reading, run
 
+pytestmark = pytest.mark.timeout(150)  # long: it begins before files of short tests
+
 
 def test_memory_is_the_pools_again_when_the_context_has_closed_it(driver: Path) -> None:
     """The host's context refuses to read it, so that it is copied, and answers all the same."""

@@ -101,13 +101,15 @@ def plan(
     times: int = 5,
     families: tuple[str, ...] = FAMILIES,
     share: float = 1.0,
+    turns: Turns | None = None,
 ) -> list[Round]:
     """Return rounds of scenes, one a device in each, with every combination `times` times.
 
     Parameters:
         share: how much of it all to keep, drawn at random.
+        turns: of the plan that this one follows: it goes on with the ways that come next.
     """
-    dice, turns = random.Random(seed), Turns()
+    dice, turns = random.Random(seed), Turns() if turns is None else turns
     deck: list[Scene] = []
     for fault, phase in itertools.product(FAULTS, PHASES[:-1]):
         # A device may be up again, or a deadline pass, before the fault strikes: allow for that.

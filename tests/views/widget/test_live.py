@@ -262,3 +262,17 @@ def follow(widget: LiveView) -> Callable[[Callable[[dict[str, Any]], bool]], boo
         return True
 
     return seen
+
+
+def test_a_view_is_drawn_once_when_it_is_shown(
+    widget: LiveView, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A device that does not tell is waited for once, and text and table are of one moment."""
+    looks: list[object] = []
+    drawn = TreeView.drawn
+    monkeypatch.setattr(TreeView, "drawn", lambda view: (looks.append(view), drawn(view))[1])
+    data, _ = widget._repr_mimebundle_()
+    assert len(looks) == 1
+    assert data["text/plain"] == repr(widget)
+    assert "application/vnd.jupyter.widget-view+json" in data
+    assert len(looks) == 2  # whoever asks for the text alone has it as it is then
