@@ -349,6 +349,9 @@ class System(SeveralDevices, Uncopied):
         """Start the contexts: each group's under one actor, one that stands alone under its own."""
         for group in groups:
             supervisors = [self._supervisors[one] for one in group.members]
+            for one in supervisors:
+                lost = group.strategy.affected(supervisors, one)
+                self._assembly.twins.fate[one.name] = frozenset(each.name for each in lost)
             name = supervisors[0].name if isinstance(group.strategy, OneForOne) else group.name
             self._actors.spawn(partial(DeviceActor, supervisors, group.strategy), name=name)
 

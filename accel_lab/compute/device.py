@@ -124,6 +124,12 @@ class Device(Address):
         if link is not None and requests.answers.pending:
             requests.flush()
             link.drain()
+        return self.unanswered
+
+    @property
+    def unanswered(self) -> int:
+        """How many messages have no answer that was read; reads nothing itself."""
+        requests = self._requests
         return len(requests.answers.pending) + requests.withdrawn
 
     @property

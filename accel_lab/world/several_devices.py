@@ -105,7 +105,9 @@ class SeveralDevices:
     @cached_property
     def worlds(self) -> Worlds:
         """Its worlds, as views look at them."""
-        return Worlds(self._assembly.groups, self.events, self._event_loop, self.backend)
+        assembly = self._assembly
+        groups, twins = assembly.groups, assembly.twins
+        return Worlds(groups, self.events, self._event_loop, self.backend, twins)
 
     def ask(
         self,

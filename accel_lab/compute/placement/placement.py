@@ -67,9 +67,10 @@ class Placement:
             hints = hints._replace(near=self._of(near).name)
         pinned = self._pinned(message)
         deadline = time.monotonic() + ROOM_S
+        fresh = False
         while True:
             with self._lock:
-                figures = tuple(one.figures() for one in self._measured.values())
+                figures = tuple([one.figures(fresh=fresh) for one in self._measured.values()])
             choice = self._decide(figures, hints, pinned)
             if choice.chosen is not None:
                 measured = self._measured[choice.chosen.device]
@@ -85,6 +86,9 @@ class Placement:
                         measured.promise(hints.nbytes)
                 self._tell(message, choice, choice.chosen, figures)
                 return reply
+            if not fresh:
+                fresh = True  # one may have answered since it was looked at
+                continue
             if nowait or time.monotonic() > deadline:
                 raise QueueFull(f"no device has room: {choice.reason}")
             for device in self._devices.values():
