@@ -154,6 +154,9 @@ class Assembly:
                     lineage,
                     lambda: recovery.lost,
                     lambda: requests.state,
+                    lambda seq: (
+                        seq not in requests.answers.pending and seq not in requests.queue.waiting
+                    ),
                     transfers.read,
                 ),
             )

@@ -165,6 +165,15 @@ def test_the_part_that_only_one_rank_had_is_lost_and_says_so_before(world: World
     assert bits(mine.refs[0]).shape == (2,)
 
 
+def test_what_is_under_way_is_no_help(world: World) -> None:
+    busy = world.devices[2].run(time.sleep, 0.5)
+    total = world.all_reduce(own(world, rank_arrays("float64", (3,), 3)))
+    assert status(total.refs[0]) == "lost on fault"
+    busy.result(WAIT)
+    total.result(WAIT)
+    assert status(total.refs[0]) == "replayable"
+
+
 def test_what_is_lost_together_is_no_help() -> None:
     with System("host", 2, strategy="all_for_one") as lab:
         world = lab.world()

@@ -62,15 +62,15 @@ class Placement:
         if not isinstance(message, Operation):
             text = f"ask() takes a message, as blas.Gemm(a, b), not a {type(message).__name__}"
             raise InvalidArgument(text)
-        require_bytes(hints.nbytes or None, "nbytes")
+        if hints.nbytes:
+            require_bytes(hints.nbytes, "nbytes")
         if near is not None:
             hints = hints._replace(near=self._of(near).name)
         pinned = self._pinned(message)
         deadline = time.monotonic() + ROOM_S
         fresh = False
         while True:
-            with self._lock:
-                figures = tuple([one.figures(fresh=fresh) for one in self._measured.values()])
+            figures = self._figures(fresh=fresh)
             choice = self._decide(figures, hints, pinned)
             if choice.chosen is not None:
                 measured = self._measured[choice.chosen.device]
@@ -86,14 +86,25 @@ class Placement:
                         measured.promise(hints.nbytes)
                 self._tell(message, choice, choice.chosen, figures)
                 return reply
-            if not fresh:
-                fresh = True  # one may have answered since it was looked at
-                continue
-            if nowait or time.monotonic() > deadline:
-                raise QueueFull(f"no device has room: {choice.reason}")
-            for device in self._devices.values():
-                device.requests.pump.require_free()
-            time.sleep(LOOK_S)
+            if fresh:
+                self._wait_for_room(choice, deadline, nowait=nowait)
+            fresh = True  # one may have answered since it was looked at
+
+    def _figures(self, *, fresh: bool) -> tuple[Figures, ...]:
+        with self._lock:
+            return tuple([one.figures(fresh=fresh) for one in self._measured.values()])
+
+    def _wait_for_room(self, choice: Choice, deadline: float, *, nowait: bool) -> None:
+        """Let a moment pass.
+
+        Raises:
+            QueueFull: no time is left.
+        """
+        if nowait or time.monotonic() > deadline:
+            raise QueueFull(f"no device has room: {choice.reason}")
+        for device in self._devices.values():
+            device.requests.pump.require_free()
+        time.sleep(LOOK_S)
 
     def _decide(self, figures: tuple[Figures, ...], hints: Hints, pinned: Device | None) -> Choice:
         """Choose the device of a message, or wait for room."""

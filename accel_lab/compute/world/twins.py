@@ -48,6 +48,7 @@ class Source(NamedTuple):
     Attributes:
         lost: returns the buffers that it could not rebuild.
         state: returns what it is doing.
+        is_answered: whether a message, by its number, has its answer.
         read: copies a buffer of this id, shape and dtype to the host, within so many seconds.
     """
 
@@ -55,6 +56,7 @@ class Source(NamedTuple):
     lineage: Lineage
     lost: Callable[[], Collection[int]]
     state: Callable[[], str]
+    is_answered: Callable[[int], bool]
     read: Callable[[int, tuple[int, ...], str, float], Any]
 
 
@@ -106,6 +108,8 @@ class Twins:
             entries = dict(self._entries.get(name, {}))
         if not entries:
             return frozenset()
+        is_answered = self._sources[name].is_answered  # else a loss aborts it
+        entries = {seq: entry for seq, entry in entries.items() if is_answered(seq)}
         twins = [one for entry in entries.values() for one in entry.twins]
         intact = self._intact(twins, quickly=quickly)
         if intact is None:
@@ -162,7 +166,8 @@ class Twins:
             there = self.available(name)
             with self._lock:
                 for seq in seqs - (there or frozenset()):
-                    self._entries[name].pop(seq, None)
+                    if self._sources[name].is_answered(seq):
+                        self._entries[name].pop(seq, None)
         with self._lock:
             self._count = sum(map(len, self._entries.values()))
             self._most = max(FEWEST, 2 * self._count)
