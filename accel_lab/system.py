@@ -514,7 +514,8 @@ class System(SeveralDevices, Uncopied):
         sights = [supervisor.sampler for supervisor in self._supervisors]
         of_devices = (seen for sampler in sights for seen in sampler.look(memory=memory, work=work))
         opened = self.worlds.opened() if "worlds" in vars(self) else ()
-        return [*of_devices, *sight.look(opened)]
+        measured = self.topology if "topology" in vars(self) else None
+        return [*of_devices, *sight.look(opened, measured)]
 
     @contextlib.contextmanager
     def closely(self) -> Iterator[None]:
