@@ -15,6 +15,7 @@ from accel_lab.compute.recovery.recovery import Recovery
 from accel_lab.compute.recovery.result_digests import ResultDigests
 from accel_lab.compute.requests.requests import Requests
 from accel_lab.compute.supervision.context_supervisor import ContextSupervisor
+from accel_lab.compute.supervision.guests import Guests
 from accel_lab.compute.supervision.shared_services import SharedServices
 from accel_lab.compute.transfer.ipc_memory import IpcMemory
 from accel_lab.compute.transfer.transfers import Transfers
@@ -45,6 +46,7 @@ class Assembly:
     Attributes:
         lineages: the histories of those whose buffers are made again after a loss.
         groups: sends messages of which each gets a part.
+        guests: what stands in the system's tree beside the devices.
         twins: what other devices have of a lost one's results.
         ways: of copies from one device to another.
 
@@ -65,6 +67,7 @@ class Assembly:
     ) -> None:
         self.lineages: list[Lineage] = []
         self.twins = Twins()
+        self.guests = Guests()
         self.groups = GroupSender(services.event_loop)
         self.ways = Ways(is_card=is_card)
         self._services = services

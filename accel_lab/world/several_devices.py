@@ -14,6 +14,7 @@ from accel_lab.compute.peers.auto_copy import AutoCopy, copy_to
 from accel_lab.compute.peers.topology import P2pTopology
 from accel_lab.compute.placement.placement import Placement, Shard
 from accel_lab.compute.placement.policies import Hints
+from accel_lab.compute.supervision.guests import Guests
 from accel_lab.compute.world.group_reply import GroupReply
 from accel_lab.errors import InvalidArgument
 from accel_lab.world.communicator import OnLoss
@@ -39,6 +40,11 @@ class SeveralDevices:
     _assembly: Assembly
     _indices: dict[str, int]
     _module: Any
+
+    @property
+    def guests(self) -> Guests:
+        """What stands in its tree beside the devices, as the pipelines that run."""
+        return self._assembly.guests
 
     def device(self, name: str | int) -> Device:
         """Return a device by its name, as `gpu0`, or its position.

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from accel_lab.actor.events import EventStream
 from accel_lab.compute.device import Device
-from accel_lab.compute.events.placement import Figures, MessagePlaced
+from accel_lab.compute.events.placement import Figures, MessagePlaced, ShardMoved
 from accel_lab.compute.message.buffer import AccelRef, Ref
 from accel_lab.compute.message.operation import OWN_TIMEOUT, Operation
 from accel_lab.compute.message.validation import require_bytes
@@ -22,6 +22,8 @@ from accel_lab.errors import CircuitOpen, InvalidArgument, NoDevice, QueueFull
 DEPTH = 64
 LOOK_S = 0.0005
 ROOM_S = 60.0
+HOMES = 4096
+"""Of so many keys, those asked for last, it is known which device they had."""
 GONE = ("circuit open", "stopped")
 """States of a device whose keys others have meanwhile."""
 
@@ -42,6 +44,7 @@ class Placement:
         self._events = events
         self._measured = {one.name: Measured(one) for one in devices}
         self._lock = threading.RLock()  # a finalizer may ask in the middle
+        self._homes: dict[tuple[type, str | bytes | int], str] = {}
         self._placements = itertools.count(1)
 
     def ask(
@@ -191,7 +194,23 @@ class Placement:
         if not there:
             why = {one.name: f"it is {one.state}" for one in self._devices.values()}
             raise NoDevice(f"no device can have the key {key!r}", why=why)
-        return max(there, key=lambda one: _weight(key, one.name))
+        home = max(there, key=lambda one: _weight(key, one.name))
+        self._note_home(key, home)
+        return home
+
+    def _note_home(self, key: str | bytes | int, home: Device) -> None:
+        """Tell where a key has gone since it was asked for last."""
+        typed = type(key), key  # True is another key than 1
+        with self._lock:
+            name = self._homes.pop(typed, home.name)
+            self._homes[typed] = home.name
+            if len(self._homes) > HOMES:
+                del self._homes[next(iter(self._homes))]
+        if name == home.name:
+            return
+        before = self._devices[name]
+        why = f"{name} is {before.state}" if before.state in GONE else f"{home.name} is back"
+        self._events.publish(ShardMoved(key=repr(key), before=name, device=home.name, reason=why))
 
 
 class Shard:

@@ -2,6 +2,7 @@
 
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -17,13 +18,13 @@ LATE = (0.0, -1.0, 0.002, 0.004)
 WAIT_S = 30
 
 
-def state_of(scene: Scene) -> dict[str, object]:
+def state_of(scene: Scene) -> dict[str, Any]:
     return TimelineView(Recorded(scene)).fold(scene)
 
 
 def test_a_collective_is_one_mark_with_the_begin_of_each_rank() -> None:
     scene = scene_of(tree(), look(), ended(), ended(2, LATE, failure="late", at=AT + 6))
-    first, second = state_of(scene)["joints"]  # type: ignore[misc]
+    first, second = state_of(scene)["joints"]
     begins = [AT + 5 - 0.01 + waited for waited in (0.0, 0.001, 0.006, 0.002)]
     assert first[:4] == [round(AT + 5 - 0.01, 6), AT + 5, "all_reduce 64 MiB", False]
     assert first[4] == [[d, round(at, 6)] for d, at in zip(DEVICES, begins, strict=True)]
@@ -33,7 +34,7 @@ def test_a_collective_is_one_mark_with_the_begin_of_each_rank() -> None:
 
 def test_the_newest_are_marked_and_a_session_without_any_says_nothing() -> None:
     scene = scene_of(tree(), look(), *(ended(n, at=AT + n) for n in range(SHOWN + 9)))
-    ends = [one[1] for one in state_of(scene)["joints"]]  # type: ignore[attr-defined]
+    ends = [one[1] for one in state_of(scene)["joints"]]
     assert ends == [AT + n for n in range(9, SHOWN + 9)]
     assert "joints" not in state_of(scene_of(tree()))
 
