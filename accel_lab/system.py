@@ -233,7 +233,10 @@ class System(SeveralDevices, Uncopied):
             self._open_device(module.device_name(index), index, options) for index in indices
         ]
         self._supervise(groups)
-        self._record_thread.after.append(Tidying(self._assembly.lineages, self._contents))
+        self._record_thread.after += [
+            Tidying(self._assembly.lineages, self._contents),
+            self._assembly.twins.tidy,
+        ]
         self._record_thread.start()
         self._closed = False
         open_systems.add(self)

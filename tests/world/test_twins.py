@@ -12,6 +12,7 @@ import pytest
 from accel_lab import System
 from accel_lab.compute.actors.fault import Inject
 from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.world import twins
 from accel_lab.errors import AccelError, ContextLost
 from accel_lab.libraries import array
 from accel_lab.world.world import World
@@ -188,3 +189,20 @@ def test_ranks_may_be_lost_one_after_the_other(world: World) -> None:
         kill(world, rank)
     for ref in total.refs:
         assert bits(ref).tobytes() == before.tobytes()
+
+
+def test_what_has_no_twin_any_more_is_forgotten(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(twins, "FEWEST", 16)
+    noted = world._services.twins
+    monkeypatch.setattr(noted, "_most", 16)
+    kept = world.all_reduce(own(world, rank_arrays("float64", (3,), 3))).result(WAIT)
+    until = time.monotonic() + WAIT
+    x = own(world, rank_arrays("float64", (3,), 3))
+    for _ in range(32):
+        world.all_reduce(x).result(WAIT)
+    while sum(map(len, noted._entries.values())) > 48:
+        world.all_reduce(x).result(WAIT)
+        assert time.monotonic() < until
+    assert all(status(ref) == "replayable" for ref in kept.refs)

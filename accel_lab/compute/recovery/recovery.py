@@ -392,8 +392,12 @@ class Recovery:
         for seq in self._lineage.parts(named, held):
             if turn != self._turn:
                 return
-            data = self._fetch(seq)
-            key = None if data is None else self._contents.put(data)
+            try:
+                data = self._fetch(seq)
+                key = None if data is None else self._contents.put(data)
+            except Exception as error:  # noqa: BLE001 - one buffer must not cost the others
+                self._broke(error, None)
+                continue
             if key:  # else it is lost, for the reason that it always had
                 self._recorder.mark(Content(seq, key))
 

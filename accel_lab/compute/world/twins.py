@@ -95,8 +95,10 @@ class Twins:
         with self._lock:
             self._entries.setdefault(name, {})[seq] = Entry(nbytes, others)
             self._count += 1
-            is_long = self._count > self._most
-        if is_long:
+
+    def tidy(self) -> None:
+        """Forget what has no twin any more, once there is much; the record's thread."""
+        if self._count > self._most:
             self._forget_old()
 
     def available(self, name: str, *, quickly: bool = False) -> frozenset[int] | None:
