@@ -43,7 +43,7 @@ from accel_lab.uncopied import Address
 if TYPE_CHECKING:
     from accel_lab.compute.requests.requests import Requests
     from accel_lab.compute.supervision.context_supervisor import ContextSupervisor
-from accel_lab.compute.supervision.guests import Guests
+    from accel_lab.compute.supervision.guests import Guests
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -85,7 +85,7 @@ class Device(Address):
         return self._system is other._system  # noqa: SLF001 - its own class's
 
     @property
-    def guests(self) -> Guests:
+    def guests(self) -> "Guests":
         """What stands in its system's tree beside the devices."""
         system: Any = self._system  # of a floor above
         guests: Guests = system.guests
