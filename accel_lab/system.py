@@ -6,9 +6,9 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar, get_args
@@ -36,15 +36,10 @@ from accel_lab.compute.lineage.record_thread import RecordThread
 from accel_lab.compute.lineage.recorder import Recorder
 from accel_lab.compute.machine.host_memory import host_memory_bytes
 from accel_lab.compute.machine.loaded_driver import UNPROTECTED, open_contexts
-from accel_lab.compute.message.buffer import AccelRef, Ref
-from accel_lab.compute.message.operation import DEFAULT_TIMEOUT_S, OWN_TIMEOUT, Operation
+from accel_lab.compute.message.operation import DEFAULT_TIMEOUT_S
 from accel_lab.compute.message.validation import require_bytes, require_timeout, require_word
 from accel_lab.compute.output import cell_origin
 from accel_lab.compute.output.output_queue import OutputQueue
-from accel_lab.compute.peers.auto_copy import AutoCopy, copy_to
-from accel_lab.compute.peers.topology import P2pTopology
-from accel_lab.compute.placement.placement import Placement, Shard
-from accel_lab.compute.placement.policies import Hints
 from accel_lab.compute.process import standard_streams
 from accel_lab.compute.process.spawner import Spawner
 from accel_lab.compute.requests.requests import closed
@@ -57,7 +52,6 @@ from accel_lab.compute.supervision.tree_nodes import node_of, node_of_actor
 from accel_lab.compute.supervision.unclaimed_failures import UnclaimedFailures
 from accel_lab.compute.suspension.suspension import Suspended
 from accel_lab.compute.transfer.transfers import Array
-from accel_lab.compute.world.group_reply import GroupReply
 from accel_lab.errors import BackendUnavailable, InvalidArgument, NameTaken
 from accel_lab.journal.explanation.explainer import Explainer
 from accel_lab.journal.explanation.explanation import Explanation
@@ -71,9 +65,7 @@ from accel_lab.libraries import ACTORS
 from accel_lab.libraries.authoring.registration import messages, require_registered
 from accel_lab.uncopied import Uncopied
 from accel_lab.world import sight
-from accel_lab.world.communicator import OnLoss
-from accel_lab.world.world import World
-from accel_lab.world.worlds import Worlds
+from accel_lab.world.several_devices import SeveralDevices
 
 CLOSE_LIMIT_S = 5.0
 FAREWELL_S = 0.5
@@ -91,7 +83,7 @@ class _Spare:
     devices: list[Device]
 
 
-class System(Uncopied):
+class System(SeveralDevices, Uncopied):
     """A supervised set of devices, each driven by a context process of its own.
 
     The constructor starts the contexts and returns; messages wait until their context is up.
@@ -241,7 +233,10 @@ class System(Uncopied):
             self._open_device(module.device_name(index), index, options) for index in indices
         ]
         self._supervise(groups)
-        self._record_thread.after.append(Tidying(self._assembly.lineages, self._contents))
+        self._record_thread.after += [
+            Tidying(self._assembly.lineages, self._contents),
+            self._assembly.twins.tidy,
+        ]
         self._record_thread.start()
         self._closed = False
         open_systems.add(self)
@@ -357,114 +352,11 @@ class System(Uncopied):
         """Start the contexts: each group's under one actor, one that stands alone under its own."""
         for group in groups:
             supervisors = [self._supervisors[one] for one in group.members]
+            for one in supervisors:
+                lost = group.strategy.affected(supervisors, one)
+                self._assembly.twins.fate[one.name] = frozenset(each.name for each in lost)
             name = supervisors[0].name if isinstance(group.strategy, OneForOne) else group.name
             self._actors.spawn(partial(DeviceActor, supervisors, group.strategy), name=name)
-
-    def device(self, name: str | int) -> Device:
-        """Return a device by its name, as `gpu0`, or its position.
-
-        Raises:
-            InvalidArgument: there is none; the text lists those there are.
-        """
-        for position, device in enumerate(self.devices):
-            if name in (device.name, position):
-                return device
-        text = f"{name!r} is no device of {self.name}; there are {[d.name for d in self.devices]}"
-        raise InvalidArgument(text)
-
-    def group(
-        self,
-        parts: Mapping[Device, Operation[Any]] | Iterable[tuple[Device, Operation[Any]]],
-        *,
-        timeout_s: float | None = OWN_TIMEOUT,
-        nowait: bool = False,
-    ) -> GroupReply:
-        """Send a message of which each device gets a part, as `{gpu0: …, gpu1: …}`.
-
-        The parts have ranks in this order. All of them are sent, or none; those of two messages
-        come in one order to all devices. Returns one reply, with the handle of each rank in
-        `results`, an operand at once. They are done together, and they fail together: when a part
-        fails or is cancelled, its context is lost, or the time is over, all others are aborted.
-
-        Parameters:
-            timeout_s: how long it may take from the moment at which the first part begins; when
-                not given the messages' own limit. None is for ever.
-            nowait: as in `Device.ask`.
-
-        Raises:
-            InvalidArgument: a part does not fit, or is a message for one device; nothing was sent.
-            AccelError: as `Device.ask`, of any of the devices; nothing was sent.
-        """
-        return self._assembly.groups.send(parts, timeout_s, nowait=nowait)
-
-    def world(
-        self,
-        devices: Sequence[Device] | None = None,
-        *,
-        name: str | None = None,
-        on_loss: OnLoss = "rebuild",
-        shape: Mapping[str, int] | None = None,
-    ) -> World:
-        """Return some devices as one, whose ranks they are in this order; all if none are named.
-
-        It does not wait until they have found each other; what is asked of it does.
-
-        Parameters:
-            name: what views and errors call it.
-            on_loss: "rebuild" waits for the context of a lost rank; "shrink" goes on without.
-            shape: a grid of named dimensions, as {"data": 2, "model": 2}: `world["data"]` are its
-                lines along one.
-
-        Raises:
-            InvalidArgument: there is none, or one twice, or one of another system, or too few for
-                the grid.
-        """
-        ranks = self.devices if devices is None else devices
-        return self.worlds.open(ranks, name, on_loss, shape)
-
-    @cached_property
-    def worlds(self) -> Worlds:
-        """Its worlds, as views look at them."""
-        return Worlds(self._assembly.groups, self.events, self._event_loop, self.backend)
-
-    def ask(
-        self,
-        message: Operation[Any],
-        *,
-        nbytes: int = 0,
-        capability: float = 0.0,
-        priority: int = 0,
-        near: Ref[Any] | Device | None = None,
-        timeout_s: float | None = OWN_TIMEOUT,
-        nowait: bool = False,
-    ) -> Any:
-        """Send a message to a device that `lab.placement` chooses; returns what `Device.ask` does.
-
-        Operands decide where it goes, if it has any. Blocks while all devices have full queues.
-
-        Parameters:
-            nbytes: the memory that it takes; a device with less free is not chosen.
-            capability: the least compute capability that it needs, as 9.0.
-            priority: above 0 it goes where it begins soonest, and waits for no room.
-            near: a handle, or a device, that it should be close to.
-            timeout_s, nowait: as in `Device.ask`.
-
-        Raises:
-            NoDevice: no device may take it; `why` says of each the reason.
-            InvalidArgument: its operands lie on two devices, or do not fit.
-            AccelError: as `Device.ask`.
-        """
-        hints = Hints(nbytes, capability, priority)
-        return self.placement.ask(message, hints, near, timeout_s, nowait=nowait)
-
-    def shard(self, key: str | bytes | int) -> Shard:
-        """Return what sends to the device of a key, always the same while its circuit is closed."""
-        return Shard(key, self.placement)
-
-    @cached_property
-    def placement(self) -> Placement:
-        """What chooses devices for `ask` and `shard`: its policy, and reservations of memory."""
-        return Placement(self.devices, self.events)
 
     def ready(self, timeout_s: float = 120.0) -> Self:
         """Block until every device's context is up, those apart that are suspended.
@@ -512,39 +404,6 @@ class System(Uncopied):
             ArenaFull: no room within 60 s.
         """
         return self._arena.empty(shape, dtype)
-
-    @cached_property
-    def topology(self) -> P2pTopology:
-        """Which devices reach each other, over what, and how fast: a heat map in a notebook."""
-        links = partial(self._module.peer_links, [*self._indices.values()])
-        return P2pTopology(self.devices, links, self._assembly.ways)
-
-    def copy(self, ref: AccelRef, *, to: Device | str | int, timeout_s: float = 60.0) -> AccelRef:
-        """Copy a buffer to another device, as its `put` does; return the copy at once.
-
-        The way is chosen by what the two have in common; `lab.topology.copies` tells. The copy is
-        as the buffer is after what was sent before. Blocks for room in the arena, and for a shape
-        that only a device knows; not for the copy.
-
-        Raises:
-            InvalidArgument: there is no such device, or it is no buffer.
-            AccelError: as `Device.put`.
-        """
-        return copy_to(ref, to if isinstance(to, Device) else self.device(to), timeout_s)
-
-    @property
-    def auto_copy(self) -> bool:
-        """Whether an operand that another device has is copied to where a message is sent.
-
-        Otherwise that is refused. It can be set, for what is sent later. Each such copy is told as
-        the event `CopyInserted` and recorded as any copy; what a message writes is never copied.
-        """
-        return self.devices[0].requests.outbox.bring is not None
-
-    @auto_copy.setter
-    def auto_copy(self, auto_copy: bool) -> None:
-        for device in self.devices:
-            device.requests.outbox.bring = AutoCopy(device, self.events) if auto_copy else None
 
     def inject(
         self, fault: Fault, device: Device | str | int = 0, *, timeout_s: float | None = None
@@ -621,13 +480,16 @@ class System(Uncopied):
         nodes = tuple(node_of(supervisor, self.name) for supervisor in self._supervisors)
         detail = f"{self.backend} backend, {len(nodes)} device{'s' if len(nodes) != 1 else ''}"
         nodes += tuple(node_of_actor(ref, self.name) for ref in self._own_actors.children)
+        # What their items have in flight is the devices' already.
+        in_flight = sum(node.in_flight for node in nodes)
+        nodes += tuple(self._assembly.guests.nodes(self.name, [node.name for node in nodes]))
         return Node(
             name=self.name,
             path=self.name,
             kind="system",
             state=state,
             mailbox=sum(node.mailbox for node in nodes),
-            in_flight=sum(node.in_flight for node in nodes),
+            in_flight=in_flight,
             children=nodes,
             detail=detail,
             kept=tuple(self._kept()),
@@ -658,7 +520,8 @@ class System(Uncopied):
         sights = [supervisor.sampler for supervisor in self._supervisors]
         of_devices = (seen for sampler in sights for seen in sampler.look(memory=memory, work=work))
         opened = self.worlds.opened() if "worlds" in vars(self) else ()
-        return [*of_devices, *sight.look(opened)]
+        measured = self.topology if "topology" in vars(self) else None
+        return [*of_devices, *sight.look(opened, measured)]
 
     @contextlib.contextmanager
     def closely(self) -> Iterator[None]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from accel_lab.actor.events import EventStream
@@ -14,12 +15,14 @@ from accel_lab.compute.recovery.recovery import Recovery
 from accel_lab.compute.recovery.result_digests import ResultDigests
 from accel_lab.compute.requests.requests import Requests
 from accel_lab.compute.supervision.context_supervisor import ContextSupervisor
+from accel_lab.compute.supervision.guests import Guests
 from accel_lab.compute.supervision.shared_services import SharedServices
 from accel_lab.compute.transfer.ipc_memory import IpcMemory
 from accel_lab.compute.transfer.transfers import Transfers
 from accel_lab.compute.transfer.ways import Ways
 from accel_lab.compute.world.group_sender import GroupSender
 from accel_lab.compute.world.member import Member
+from accel_lab.compute.world.twins import Source, Twins
 
 QUEUE_LIMIT = 1024
 QUEUE_TIMEOUT_S = 60.0
@@ -43,6 +46,8 @@ class Assembly:
     Attributes:
         lineages: the histories of those whose buffers are made again after a loss.
         groups: sends messages of which each gets a part.
+        guests: what stands in the system's tree beside the devices.
+        twins: what other devices have of a lost one's results.
         ways: of copies from one device to another.
 
     Parameters:
@@ -61,6 +66,8 @@ class Assembly:
         is_card: bool,
     ) -> None:
         self.lineages: list[Lineage] = []
+        self.twins = Twins()
+        self.guests = Guests()
         self.groups = GroupSender(services.event_loop)
         self.ways = Ways(is_card=is_card)
         self._services = services
@@ -139,6 +146,22 @@ class Assembly:
                 self._contents,
                 supervisor.recovered,
                 supervisor.broke,
+                partial(self.twins.fetch, requests.name),
+            )
+            lineage.elsewhere = partial(self.twins.available, requests.name)
+            recovery = supervisor.recovery
+            self.twins.follow(
+                requests.name,
+                Source(
+                    recorder,
+                    lineage,
+                    lambda: recovery.lost,
+                    lambda: requests.state,
+                    lambda seq: (
+                        seq not in requests.answers.pending and seq not in requests.queue.waiting
+                    ),
+                    transfers.read,
+                ),
             )
             self.lineages.append(lineage)
 

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from accel_lab.compute.requests.outbox import Recording
     from accel_lab.compute.requests.requests import Requests
     from accel_lab.compute.supervision.context_supervisor import ContextSupervisor
+    from accel_lab.compute.supervision.guests import Guests
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -84,6 +85,13 @@ class Device(Address):
     def is_beside(self, other: "Device") -> bool:
         """Whether another device is of the same system, whose host memory both can reach."""
         return self._system is other._system  # noqa: SLF001 - its own class's
+
+    @property
+    def guests(self) -> "Guests":
+        """What stands in its system's tree beside the devices."""
+        system: Any = self._system  # of a floor above
+        guests: Guests = system.guests
+        return guests
 
     @property
     def events(self) -> EventStream:
@@ -126,6 +134,12 @@ class Device(Address):
         if link is not None and requests.answers.pending:
             requests.flush()
             link.drain()
+        return self.unanswered
+
+    @property
+    def unanswered(self) -> int:
+        """How many messages have no answer that was read; reads nothing itself."""
+        requests = self._requests
         return len(requests.answers.pending) + requests.withdrawn
 
     @property

@@ -13,6 +13,7 @@ from typing import Any
 
 from accel_lab.actor.events import warn_of
 from accel_lab.actor.supervision import Strategy
+from accel_lab.compute.events.tree import Node
 from accel_lab.display.failure import headline
 from accel_lab.errors import StageFailed, StaleRef
 from accel_lab.pipeline import events as facts
@@ -22,6 +23,7 @@ from accel_lab.pipeline.progress import Progress
 from accel_lab.pipeline.reader import Exhausted, Reader
 from accel_lab.pipeline.seats import Item, Seats
 from accel_lab.pipeline.stage import Stage
+from accel_lab.pipeline.tree_node import node_of
 from accel_lab.pipeline.worker import Worker
 
 CLOSE_S = 3.0
@@ -61,6 +63,9 @@ class Run:
         self._streams = {
             id(one.events): one.events for stage in stages for one in stage.devices
         }.values()
+        self._guests = {
+            id(one.guests): one.guests for stage in stages for one in stage.devices
+        }.values()
         self._tasks: dict[asyncio.Task[Any], Item | None] = {}
         self._read = 0
         self._is_reading = self._exhausted = self.is_closing = False
@@ -71,6 +76,8 @@ class Run:
         """Begin to read and to run."""
         self._state = "running"
         self._began = time.monotonic()
+        for guests in self._guests:
+            guests.add(self)
         self._advance()
 
     async def next(self) -> Any:
@@ -105,6 +112,10 @@ class Run:
                 await self._news
             finally:
                 self._news = None
+
+    def node(self, root: str, name: str) -> Node:
+        """Return it as the tree of a system shows it; any thread."""
+        return node_of(self.progress(), root, name)
 
     def progress(self) -> Progress:
         """Return how far it is; any thread."""
@@ -141,6 +152,8 @@ class Run:
                 self._state = "closed"
             self._failure = None  # its frames hold items
             self._ended_at = time.monotonic()
+            for guests in self._guests:
+                guests.remove(self)
         for threads in (one for worker in self._workers for one in worker.threads.values()):
             if threads.busy:
                 late = TimeoutError("a function still runs; have it return replies, not wait")

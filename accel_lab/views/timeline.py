@@ -27,6 +27,7 @@ from accel_lab.views.scene.fault_mark import Mark, mark_of
 from accel_lab.views.scene.observer import Lab, Source, Want
 from accel_lab.views.scene.scene import Scene
 from accel_lab.views.scene.tally import Row, Tally, tally
+from accel_lab.views.scene.worlds.joints import joints
 from accel_lab.views.widget.publisher import DEFAULT_HZ
 from accel_lab.views.widget.view import State, View, show
 
@@ -65,7 +66,8 @@ class TimelineView(View):
         `passed`, how many messages were not traced one by one.
         `works` are [row, name, kind], with a fourth value, true, for what ended with its context;
         `running` are [work, seq, start], and when it was taken up where that is known; `marks` are
-        [at, device, kind, text], the oldest first.
+        [at, device, kind, text], the oldest first. `joints` are collective operations, as `joints`
+        returns them.
         `cells` are the newest cells of the notebook, [number, start, end, ended, line], the oldest
         first; `cells_unrecorded` says why there are none. `totals` have the memory of each device.
         `states` are those of devices that do not run. `traced` slices were numbered, `untraced`
@@ -95,6 +97,8 @@ class TimelineView(View):
         }
         if earlier:
             state["earlier_marks"] = earlier
+        if found := joints(scene.worlds):
+            state["joints"] = found
         if states := _states(scene):
             state["states"] = states
         if known.span is not None:
@@ -256,6 +260,8 @@ def _caption(state: State) -> str:
     for kind, noun in (("generation", "generation change"), ("fault", "fault")):
         if count := sum(mark[2] == kind for mark in state["marks"]):
             parts.append(counted(count, noun))
+    if found := state.get("joints"):
+        parts.append(counted(len(found), "collective operation"))
     if lost := sum(row["lost"]["count"] for row in rows if "lost" in row):
         parts.append(f"{lost} ended with {'its' if lost == 1 else 'their'} context")
     parts += [f"{device} is {what}" for device, what in state.get("states", {}).items()]

@@ -48,6 +48,14 @@ class Collectives:
         """Send all parts; `times` the first array's bytes are those of the whole."""
         raise NotImplementedError
 
+    def _alike(self, reply: GroupReply, refs: Sequence[AccelRef]) -> None:
+        """With an operation these hold the same bytes: who loses one has it from another."""
+        raise NotImplementedError
+
+    def _pieces(self, reply: GroupReply, whole: AccelRef, pieces: Sequence[AccelRef]) -> None:
+        """With an operation these hold the pieces of what one rank has."""
+        raise NotImplementedError
+
     def all_reduce(
         self,
         x: Sharded | Sequence[AccelRef],
@@ -68,12 +76,14 @@ class Collectives:
         Raises:
             InvalidArgument: the ranks' arrays differ in shape or dtype; nothing was sent.
         """
-        refs, outs = self._alike(x), self._outs(out)
+        refs, outs = self._equal(x), self._outs(out)
 
         def part(comm: int, rank: int) -> Operation[Any]:
             return collective.AllReduce(comm, refs[rank], op=op, scale=scale, out=outs[rank])
 
-        return self._all("all_reduce", part, refs, "replicated", timeout_s)
+        reply = self._send("all_reduce", part, refs, timeout_s)
+        self._alike(reply, reply.results)
+        return Sharded(self, reply.results, "replicated")
 
     def all_gather(
         self,
@@ -83,12 +93,14 @@ class Collectives:
         timeout_s: float | None = OWN_TIMEOUT,
     ) -> Sharded:
         """Join the ranks' arrays along axis 0, and give all ranks the result (ncclAllGather)."""
-        refs, outs, size = self._alike(x), self._outs(out), self.size
+        refs, outs, size = self._equal(x), self._outs(out), self.size
 
         def part(comm: int, rank: int) -> Operation[Any]:
             return collective.AllGather(comm, refs[rank], size, out=outs[rank])
 
-        return self._all("all_gather", part, refs, "replicated", timeout_s, times=size)
+        reply = self._send("all_gather", part, refs, timeout_s, times=size)
+        self._alike(reply, reply.results)
+        return Sharded(self, reply.results, "replicated")
 
     def reduce_scatter(
         self,
@@ -100,7 +112,7 @@ class Collectives:
         timeout_s: float | None = OWN_TIMEOUT,
     ) -> Sharded:
         """Reduce the ranks' arrays; each keeps its part along axis 0 (ncclReduceScatter)."""
-        refs, outs, size = self._alike(x), self._outs(out), self.size
+        refs, outs, size = self._equal(x), self._outs(out), self.size
 
         def part(comm: int, rank: int) -> Operation[Any]:
             made = collective.ReduceScatter
@@ -116,7 +128,7 @@ class Collectives:
         timeout_s: float | None = OWN_TIMEOUT,
     ) -> Sharded:
         """Send the r-th part of each array, along axis 0, to rank r."""
-        refs, outs, size = self._alike(x), self._outs(out), self.size
+        refs, outs, size = self._equal(x), self._outs(out), self.size
 
         def part(comm: int, rank: int) -> Operation[Any]:
             return collective.AllToAll(comm, refs[rank], size, out=outs[rank])
@@ -156,7 +168,7 @@ class Collectives:
         timeout_s: float | None = OWN_TIMEOUT,
     ) -> AccelRef:
         """Reduce the ranks' arrays, and give one rank the result (ncclReduce)."""
-        refs, root = self._alike(x), self._rank(root)
+        refs, root = self._equal(x), self._rank(root)
 
         def part(comm: int, rank: int) -> Operation[Any]:
             if rank == root:
@@ -174,7 +186,7 @@ class Collectives:
         timeout_s: float | None = OWN_TIMEOUT,
     ) -> AccelRef:
         """Join the ranks' arrays along axis 0 on one of them."""
-        refs, root, size = self._alike(x), self._rank(root), self.size
+        refs, root, size = self._equal(x), self._rank(root), self.size
 
         def part(comm: int, rank: int) -> Operation[Any]:
             if rank == root:
@@ -196,6 +208,7 @@ class Collectives:
 
         reply = self._send("broadcast", part, [x], timeout_s)
         refs = [x if rank == root else one for rank, one in enumerate(reply.results)]
+        self._alike(reply, refs)
         return Sharded(self, refs, "replicated")
 
     def scatter(self, x: AccelRef, *, timeout_s: float | None = OWN_TIMEOUT) -> Sharded:
@@ -208,7 +221,9 @@ class Collectives:
                 return collective.Scatter(comm, x, size)
             return collective.Take(comm, "scatter", root, shape, x.dtype)
 
-        return self._all("scatter", part, [x], 0, timeout_s)
+        reply = self._send("scatter", part, [x], timeout_s)
+        self._pieces(reply, x, reply.results)
+        return Sharded(self, reply.results, 0)
 
     def send(self, x: AccelRef, to: int, *, timeout_s: float | None = OWN_TIMEOUT) -> AccelRef:
         """Give one rank what another has (ncclSend, ncclRecv); return its handle there."""
@@ -223,6 +238,7 @@ class Collectives:
 
         reply = self._send("send", part, [x], timeout_s, ranks=(source, target))
         result: AccelRef = reply.results[1]
+        self._alike(reply, [x, result])
         return result
 
     def barrier(self, *, timeout_s: float | None = OWN_TIMEOUT) -> Reply[Any]:
@@ -236,9 +252,8 @@ class Collectives:
         refs: Sequence[AccelRef],
         layout: Layout,
         timeout_s: float | None,
-        times: int = 1,
     ) -> Sharded:
-        return Sharded(self, self._send(call, part, refs, timeout_s, times).results, layout)
+        return Sharded(self, self._send(call, part, refs, timeout_s).results, layout)
 
     def _checked(self, x: Sharded | Sequence[AccelRef]) -> tuple[AccelRef, ...]:
         """Return the handle of each rank.
@@ -254,7 +269,7 @@ class Collectives:
             raise InvalidArgument(text)
         return refs
 
-    def _alike(self, x: Sharded | Sequence[AccelRef]) -> tuple[AccelRef, ...]:
+    def _equal(self, x: Sharded | Sequence[AccelRef]) -> tuple[AccelRef, ...]:
         """Return the handle of each rank; they are alike.
 
         Raises:

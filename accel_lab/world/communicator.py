@@ -166,6 +166,11 @@ class Communicator:
     def _join(self) -> tuple[int, tuple[int, ...]]:
         """Have all ranks join a new communicator."""
         devices, comm = self.devices, next(_numbers)
+        # While a rank waits for others to join it does nothing else, and a device that is being
+        # rebuilt may need something that the rank has.
+        away = [device.ping() for device in devices if device.state != "running"]
+        for answer in away:
+            answer.result(PATIENCE_S)
         key = collective.make_key(devices[0], len(devices)).result(PATIENCE_S)
         generations = self._now()
         parts = [(device, collective.Join(comm, key)) for device in devices]

@@ -95,5 +95,6 @@ class Flight:
                 seconds=seconds,
                 bus_gb_s=bandwidth,
                 failure="" if error is None else str(error).partition("\n")[0],
+                ranks=self.ranks,
             )
         )

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from accel_lab.compute.events.samples import Underway, WorldLook, WorldsSampled
+from accel_lab.compute.peers.topology import P2pTopology
 from accel_lab.world.flight import Flight
 from accel_lab.world.world import World
 
@@ -10,16 +11,32 @@ LISTED = 8
 """So many operations of a world are told one by one."""
 
 
-def look(worlds: Iterable[World]) -> list[WorldsSampled]:
+def look(worlds: Iterable[World], topology: P2pTopology | None = None) -> list[WorldsSampled]:
     """Return one sample of those worlds that are not closed, and none where all are.
 
     Any thread, does not block.
+
+    Parameters:
+        topology: what was measured of the links; None where nothing was.
     """
-    looks = tuple(_look(world) for world in worlds if world.state != "closed")
+    looks = tuple(_look(world, topology) for world in worlds if world.state != "closed")
     return [WorldsSampled(worlds=looks)] if looks else []
 
 
-def _look(world: World) -> WorldLook:
+def _slowest(world: World, topology: P2pTopology | None) -> float:
+    """Return the least bandwidth from a rank to the next one; 0 where that is not known."""
+    devices = world.devices
+    if topology is None or len(devices) < 2:  # noqa: PLR2004 - a ring of one has no link
+        return 0.0
+    figures = [
+        topology.bandwidth(one, devices[(rank + 1) % len(devices)])
+        for rank, one in enumerate(devices)
+    ]
+    known = [one.gb_per_s for one in figures if one is not None and not one.stale]
+    return min(known) if len(known) == len(devices) else 0.0
+
+
+def _look(world: World, topology: P2pTopology | None) -> WorldLook:
     flights = list(world.in_flight.values())
     return WorldLook(
         name=world.name,
@@ -29,6 +46,7 @@ def _look(world: World) -> WorldLook:
         flights=tuple(map(_underway, flights[:LISTED])),
         unlisted=max(0, len(flights) - LISTED),
         nbytes=sum(flight.nbytes for flight in flights),
+        link_gb_s=_slowest(world, topology),
     )
 
 

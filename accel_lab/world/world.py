@@ -18,6 +18,7 @@ from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.validation import require_word
 from accel_lab.compute.world.group_reply import GroupReply
 from accel_lab.compute.world.group_sender import GroupSender
+from accel_lab.compute.world.twins import Twin, Twins
 from accel_lab.display.summary import as_html
 from accel_lab.errors import AccelError, InvalidArgument
 from accel_lab.libraries import collective
@@ -39,6 +40,7 @@ class Services(NamedTuple):
     event_loop: EventLoop
     backend: str
     opened: "weakref.WeakSet[World]"
+    twins: Twins
 
 
 class World(Collectives):
@@ -233,7 +235,7 @@ class World(Collectives):
         comm, epoch = self._communicator.require()
         devices = self.devices
         places = range(len(devices)) if ranks is None else ranks
-        nbytes = math.prod(refs[0].shape) * itemsize(refs[0].dtype) * times if refs else 0
+        nbytes = _nbytes(refs[0]) * times if refs else 0
         flight = Flight(
             self.name,
             epoch,
@@ -253,6 +255,29 @@ class World(Collectives):
             if reply.done:
                 self.in_flight.pop(id(flight), None)
         return reply
+
+    def _alike(self, reply: GroupReply, refs: Sequence[AccelRef]) -> None:
+        """With an operation these hold the same bytes: who loses one has it from another."""
+        if not all(ref.known for ref in refs):
+            return
+        twins = [
+            Twin(name, ref.id, seq, ref.shape, ref.dtype)
+            for (name, seq), ref in zip(reply.places, refs, strict=True)
+        ]
+        for name, seq in reply.places:
+            self._services.twins.add(name, seq, _nbytes(refs[0]), twins)
+
+    def _pieces(self, reply: GroupReply, whole: AccelRef, pieces: Sequence[AccelRef]) -> None:
+        """With an operation these hold the pieces of what one rank has: who loses one has it there.
+
+        That rank's own piece is lost together with the whole.
+        """
+        places, offset = reply.places, 0
+        at = dict(places)[whole.device.name]
+        for (name, seq), piece in zip(places, pieces, strict=True):
+            twin = Twin(whole.device.name, whole.id, at, whole.shape, whole.dtype, offset)
+            self._services.twins.add(name, seq, _nbytes(piece), [twin])
+            offset += _nbytes(piece)
 
     def _over(self, comm: int) -> Over:
         """Return what is called at the end of an operation; it keeps the world from nothing."""
@@ -277,6 +302,10 @@ class World(Collectives):
         lines = [("state", self.state), ("epoch", str(self.epoch))]
         lines += [(f"rank {n}", device.name) for n, device in enumerate(self.devices)]
         return as_html(self.name, lines)
+
+
+def _nbytes(ref: AccelRef) -> int:
+    return math.prod(ref.shape) * itemsize(ref.dtype)
 
 
 def _end(communicator: Communicator, stop: Callable[[], object]) -> None:

@@ -8,6 +8,7 @@ from accel_lab.actor.event_loop import EventLoop
 from accel_lab.actor.events import EventStream
 from accel_lab.compute.device import Device
 from accel_lab.compute.world.group_sender import GroupSender
+from accel_lab.compute.world.twins import Twins
 from accel_lab.errors import InvalidArgument
 from accel_lab.world.communicator import OnLoss
 from accel_lab.world.world import Services, World
@@ -17,10 +18,15 @@ class Worlds:
     """Opens worlds, and knows those that are in use."""
 
     def __init__(
-        self, groups: GroupSender, events: EventStream, event_loop: EventLoop, backend: str
+        self,
+        groups: GroupSender,
+        events: EventStream,
+        event_loop: EventLoop,
+        backend: str,
+        twins: Twins,
     ) -> None:
         self._open: weakref.WeakSet[World] = weakref.WeakSet()
-        self._services = Services(groups, events, event_loop, backend, self._open)
+        self._services = Services(groups, events, event_loop, backend, self._open, twins)
         self._numbers = itertools.count(1)
 
     def open(

@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import { toHtml } from "../../widgets/shared/dom.js";
 import { html } from "../../widgets/collectives/collectives.js";
-import { listedRanks } from "../../widgets/collectives/draw.js";
+import { listedRanks, stepWords } from "../../widgets/collectives/draw.js";
 import { drawRing, treeEdges } from "../../widgets/collectives/ring.js";
 
 const ranks = (...words) => words.map((word, k) => ({ device: `gpu${k}`, word }));
@@ -88,4 +88,27 @@ test("no world says how to make one, and the past says that none was seen", () =
   assert.match(html(null), /Waiting for the first look\./);
   assert.match(html(state()), /lab\.world\(\)/);
   assert.match(html({ ...state(), replay: { kind: "recording", position: 0, count: 9, at: 1 } }), /No world was seen then\./);
+});
+
+const steps = { call: "all_reduce", part: "16 MiB", steps: [["folds", [0, 1, 2]], ["folds", [2, 0, 1]], ["passes", [1, 2, 0]], ["passes", [0, 1, 2]]] };
+
+test("a ring is gone through step by step: who sends which part to whom", () => {
+  const one = world({ ranks: ranks("ready", "ready", "ready"), ring: steps });
+  assert.match(html(state(one)), /4 steps of 16 MiB/);
+  assert.doesNotMatch(html(state(one)), /al-ring-part/);
+  const text = html(state(one), { steps: { world1: 2 } });
+  assert.match(text, /step 2 of 4/);
+  assert.deepEqual([...text.matchAll(/al-ring-part".*?<text[^>]*>(\d+)</g)].map(([, part]) => part), ["2", "0", "1"]);
+  assert.match(text, /part 2 from 0 to 1, part 0 from 1 to 2, part 1 from 2 to 0; there it is reduced/);
+  assert.match(stepWords(steps.steps[2]), /there it is kept$/);
+  assert.match(html(state(one), { steps: { world1: 9 } }), /step 4 of 4/, "a ring may have become smaller");
+  const [back, next] = [...html(state(one), { steps: { world1: 4 } }).matchAll(/<button[^>]*data-step="(-?\d+)"[^>]*>/g)];
+  assert.deepEqual([back[1], next[1]], ["3", "5"]);
+  assert.match(next[0], /disabled/);
+});
+
+test("the measured link stands beside the bandwidth", () => {
+  const bus = { bars: [1], newest: "200 GB/s", best: "200 GB/s" };
+  assert.match(html(state(world({ bus: { ...bus, link: "240 GB/s" } }))), /slowest link 240 GB\/s/);
+  assert.doesNotMatch(html(state(world({ bus }))), /slowest link/);
 });

@@ -16,6 +16,7 @@ const LISTED_RANKS = 24;
 export function collectivesView() {
   return {
     selection: null, // the actor that all views look at
+    steps: {}, // of each world the step of its ring that is shown, from 1; 0 for none
     stale: null,
   };
 }
@@ -64,7 +65,8 @@ function collectivesSaid(worlds) {
 }
 
 function drawWorld(world, lab, view) {
-  const { name, state, epoch, ranks, done, failed, op, late, bus, ended, healing } = world;
+  const { name, state, epoch, ranks, done, failed, op, late, bus, ended, healing, ring } = world;
+  const shown = ring ? Math.min(view.steps[name] ?? 0, ring.steps.length) : 0;
   return h(
     "section",
     { key: name, class: "al-collectives-world", "aria-label": name, "data-world": name },
@@ -78,7 +80,7 @@ function drawWorld(world, lab, view) {
       h("span", { class: "al-muted" }, `${count(done)} done`),
       failed && h("span", { key: "failed", class: "al-word al-bad" }, icon("warn", 12), `${count(failed)} failed`),
     ),
-    h("div", { key: "ring", class: "al-collectives-ring" }, drawRing(world)),
+    h("div", { key: "ring", class: "al-collectives-ring" }, drawRing(world, shown ? ring.steps[shown - 1] : null), ring && worldSteps(name, ring, shown)),
     h(
       "div",
       { key: "beside", class: "al-collectives-beside" },
@@ -88,6 +90,23 @@ function drawWorld(world, lab, view) {
     ),
     h("div", { key: "below", class: "al-collectives-below" }, ended && worldEnded(ended), healing && worldHealing(healing)),
   );
+}
+
+/** The steps of a ring, to go through one by one. */
+function worldSteps(world, { call, part, steps }, shown) {
+  const button = (to, words, label) => h("button", { key: words, type: "button", class: "al-collectives-step", "data-world-step": world, "data-step": to, disabled: to < 0 || to > steps.length ? "" : null, "aria-label": label }, words);
+  return h(
+    "div",
+    { key: "steps", class: "al-collectives-steps", role: "group", "aria-label": `Steps of ${call}` },
+    h("div", { key: "buttons" }, button(shown - 1, "‹", "Step back"), h("span", { key: "which" }, shown ? `step ${shown} of ${steps.length}` : `${plural(steps.length, "step")} of ${part}`), button(shown + 1, "›", "Next step")),
+    shown > 0 && h("p", { key: "words", class: "al-muted", role: "status" }, stepWords(steps[shown - 1])),
+  );
+}
+
+/** What happens in a step: who sends which part to whom, and what is done with it there. */
+export function stepWords([phase, parts]) {
+  const sent = parts.map((part, rank) => `part ${part} from ${rank} to ${(rank + 1) % parts.length}`);
+  return `${sent.join(", ")}; ${phase === "folds" ? "there it is reduced with what that rank has" : "there it is kept"}`;
 }
 
 /** What is under way, in a sentence. */
@@ -153,7 +172,7 @@ function worldLate({ device, by, of, warn }) {
   );
 }
 
-function worldBus({ bars, newest, best }) {
+function worldBus({ bars, newest, best, link }) {
   const from = BUS_BARS - bars.length;
   const rect = (share, i) => {
     const height = Math.max(1, share * (BUS_HEIGHT - 1));
@@ -164,6 +183,7 @@ function worldBus({ bars, newest, best }) {
     { key: "bus", class: "al-collectives-figure al-collectives-bus" },
     h("div", { class: "al-muted" }, "Bus bandwidth"),
     h("div", {}, h("strong", {}, newest), h("span", { class: "al-muted" }, ` best ${best}`)),
+    link && h("div", { key: "link", class: "al-muted", title: "The slowest copy from a rank to the next one, by lab.topology.measure()" }, `slowest link ${link}`),
     h("svg", { class: "al-collectives-bars", viewBox: `0 0 ${BUS_BARS * BUS_BAR} ${BUS_HEIGHT}`, preserveAspectRatio: "none", "aria-hidden": "true" }, bars.map(rect)),
   );
 }

@@ -21,8 +21,14 @@ export function mountCollectives(root, bus) {
     if (!frame) frame = window.requestAnimationFrame(paint);
   }
 
-  /** Have every view look at a device, or no longer. */
+  /** Show a step of a ring, or have every view look at a device, or no longer. */
   function onClick(event) {
+    const button = event.target.closest("button[data-world-step]");
+    if (button) {
+      view.steps = { ...view.steps, [button.dataset.worldStep]: Number(button.dataset.step) };
+      redraw();
+      return;
+    }
     const path = event.target.closest("button[data-path]")?.dataset.path;
     if (path) bus.set("selection", bus.get("selection") === path ? null : path);
   }

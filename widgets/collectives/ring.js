@@ -19,19 +19,20 @@ export function treeEdges(n) {
   return Array.from({ length: Math.max(0, n - 1) }, (_, i) => [i + 1, (i + 1) & i]);
 }
 
-/** Draw the ring of a world. */
-export function drawRing({ ranks, op }) {
+/** Draw the ring of a world; `step` is one of its ring's, [phase, parts], of which the parts are drawn on their way. */
+export function drawRing({ ranks, op }, step = null) {
   const n = ranks.length;
   const size = n > RING_NUMBERED ? 5 : n > RING_NAMED ? 9 : 14;
   const lost = ({ word }) => word === "lost" || word === "starting";
   const moves = Boolean(op) && ranks.every(({ word }) => word === "arrived");
   const isTree = op?.algorithm === "tree" && (op.call === "all_reduce" || op.call === "barrier");
-  const tone = (from, to, isWay) => (lost(ranks[from]) || lost(ranks[to]) ? "broken" : moves && isWay ? "moving" : "still");
+  const tone = (from, to, isWay) => (step ? "moving" : lost(ranks[from]) || lost(ranks[to]) ? "broken" : moves && isWay ? "moving" : "still");
   return h(
     "svg",
     { class: "al-ring", viewBox: "-116 -102 232 204", "aria-hidden": "true" },
-    n > 1 && ranks.map((_, k) => ringArc(k, n, size, tone(k, (k + 1) % n, op?.algorithm === "ring"), !isTree)),
-    isTree && treeEdges(n).map(([from, to]) => ringChord(from, to, n, size, tone(from, to, true))),
+    n > 1 && ranks.map((_, k) => ringArc(k, n, size, tone(k, (k + 1) % n, op?.algorithm === "ring"), !isTree || step)),
+    step && ranks.map((_, k) => ringPart(k, n, step[1][k])),
+    isTree && !step && treeEdges(n).map(([from, to]) => ringChord(from, to, n, size, tone(from, to, true))),
     ringCentre(op),
     ranks.map((rank, k) => ringRank(rank, k, n, size)),
   );
@@ -52,6 +53,17 @@ function ringArc(k, n, size, tone, isWay) {
     { key: `arc ${k}`, class: `al-ring-${tone}` },
     h("path", { class: "al-ring-way", d: `M${ringPoint(from).map(ringNumber)}A${RING_RADIUS} ${RING_RADIUS} 0 ${to - from > Math.PI ? 1 : 0} 1 ${ringPoint(to).map(ringNumber)}` }),
     isWay && n <= RING_NAMED && h("path", { class: "al-ring-head", d: "M-3.6 -3.4 3 0-3.6 3.4z", transform: `translate(${x} ${y}) rotate(${ringNumber((middle * 180) / Math.PI)})` }),
+  );
+}
+
+/** The part that rank `k` sends, halfway to the next one. */
+function ringPart(k, n, part) {
+  const [x, y] = ringPoint((ringAngle(k, n) + ringAngle(k + 1, n)) / 2).map(ringNumber);
+  return h(
+    "g",
+    { key: `part ${k}`, class: "al-ring-part", transform: `translate(${x} ${y})` },
+    h("rect", { x: -9, y: -8, width: 18, height: 16, rx: 3 }),
+    h("text", { y: 4 }, String(part)),
   );
 }
 

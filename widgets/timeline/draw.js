@@ -181,6 +181,7 @@ function timelineLegend({ state, ring }) {
       entry("lost", [h("path", { d: "M1 1h16v10H1z", class: "timeline-stroke" }), h("path", { d: "M1 4l6 7M5 1l8 10M11 1l6 7.5", class: "timeline-stroke" })], "ended with its context"),
       entry("fine", [h("path", { d: "M1 12V8h2v4M4 12V3h2v9M7 12V6h2v6M10 12V2h2v10M13 12V9h2v3", class: "timeline-ink" })], "finer than a pixel: height is the busy share"),
       entry("untraced", [box, h("path", { d: "M3 1v10M7 1v10M11 1v10M15 1v10", class: "timeline-stroke" })], "busy, not traced one by one"),
+      entry("joint", [h("path", { d: "M1 2h12M5 10h8", class: "timeline-joint" }), h("path", { d: "M13 2v8", class: "timeline-stroke" })], "collective operation, across its devices"),
       entry("rule", [h("path", { d: "M9 0v12", class: "timeline-stroke", "stroke-dasharray": "3 2" })], "new generation"),
       entry("fault", [h("circle", { cx: 9, cy: 6, r: 5, class: "timeline-stroke" }), h("path", { d: "M7 4l4 4M11 4 7 8", class: "timeline-stroke" })], "fault"),
     ),

@@ -41,7 +41,7 @@ class CollectiveEnded(Event, frozen=True):
     array, as `nccl-tests` counts them. `waited_s` says by rank how long after the first one each
     began, -1 where it never did. `seconds` runs from the first begin to the end of all. `bus_gb_s`
     is the bandwidth that the slowest link has to have for that, 0 where none is defined. `failure`
-    is empty where it is done.
+    is empty where it is done. `ranks` are the devices, in the order of `waited_s`.
     """
 
     is_frequent: ClassVar[bool] = True
@@ -56,3 +56,4 @@ class CollectiveEnded(Event, frozen=True):
     seconds: float
     bus_gb_s: float
     failure: str = ""
+    ranks: tuple[str, ...] = ()

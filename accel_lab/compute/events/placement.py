@@ -28,6 +28,15 @@ class Figures(NamedTuple):
     last_placed: int = 0
 
 
+class ShardMoved(Event, frozen=True):
+    """A key has another device than when it was asked for last; `reason` says why."""
+
+    key: str
+    before: str
+    device: str
+    reason: str
+
+
 class MessagePlaced(Event, frozen=True):
     """A message that named no device got one; `candidates` are the figures of all at that moment.
 

@@ -161,6 +161,8 @@ class WorldLook(msgspec.Struct, frozen=True, array_like=True, gc=False):
         unlisted: how many more are.
         nbytes: of all that is under way.
         done, failed: how many ended well, and how many did not; for who has not seen them all.
+        link_gb_s: of the slowest copy from a rank to the next one, as `lab.topology` has measured
+            it; 0 where one of them was not, or a device has another context since.
     """
 
     name: str
@@ -172,6 +174,7 @@ class WorldLook(msgspec.Struct, frozen=True, array_like=True, gc=False):
     nbytes: int = 0
     done: int = 0
     failed: int = 0
+    link_gb_s: float = 0.0
 
 
 class TreeSampled(Event, frozen=True):

@@ -75,7 +75,7 @@ class DryRun:
     def run(self, position: int, step: Step, never: str) -> None:
         """Run a message, unless it never can be, or an operand is not had."""
         reason, now = never, step.seq
-        for id_ in step.operands:
+        for id_ in step.needs:
             if not reason and (text := self._gone(id_, now)):
                 reason = depends_on(id_, text)
         if reason:

@@ -75,6 +75,7 @@ class History:
         checkpoints: the contents of buffers.
         aliasing: which buffers share memory.
         has_lost_needs: since the last cut something was freed, or kept elsewhere.
+        elsewhere: the parts of messages to several devices whose bytes another device has.
         until: when a walk along the messages ends with TimeoutError, as `time.monotonic` tells.
     """
 
@@ -85,6 +86,7 @@ class History:
         self.checkpoints: list[Checkpoint] = []
         self.aliasing = Aliasing()
         self.has_lost_needs = False
+        self.elsewhere: Collection[int] = frozenset()
         self.until = math.inf
         self._newest = 0  # the number of the last message
         self._failed: dict[int, str] = {}  # how, for people
@@ -303,8 +305,8 @@ class History:
             ):
                 found.append(step)
                 ids.difference_update(step.makes)
-                ids.update(effects.operands)
-                memory.update(aliasing.of_all(effects.operands))
+                ids.update(step.needs)
+                memory.update(aliasing.of_all(step.needs))
                 if not made:
                     again.add(id(effects))
         restore(0)
@@ -318,7 +320,7 @@ class History:
         for position, step in enumerate(self._in_time(steps)):
             if isinstance(step, Restore):
                 trial.restore(position, step.checkpoint)
-            elif id(step.effects) not in settled or step.seq in half_done:
+            elif id(step.effects) not in settled or step.seq in half_done or step.is_part:
                 trial.run(position, step, self._never(step))
         return trial.gone(wanted)
 
@@ -342,12 +344,31 @@ class History:
         """Return why a message cannot be run again; "" if it can."""
         if step.seq in self._half_done:
             return _CHANGED
+        if step.is_part:
+            is_kept = step.seq in self.contents or step.seq in self.elsewhere
+            return "" if is_kept else step.opaque
         if step.opaque or not step.in_arena:
             return step.opaque
         content = self.contents.get(step.seq)
         if content is None:
             return "the bytes that it was made of were not kept"
         return "" if content.key else content.why
+
+    def unwritten(self, held: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:
+        """Return which of these buffers are in use, and as they were behind a message's number."""
+        last: dict[int, int] = {}
+        for step in self.steps:
+            if step.writes and step.seq not in self._failed:
+                last.update(dict.fromkeys(self.aliasing.of_all(step.writes), step.seq))
+        found = set()
+        for id_, seq in held:
+            if id_ not in self.live or id_ not in self.aliasing:
+                continue
+            given_up = self._given_up.get(id_)
+            changed = max(last.get(root, 0) for root in self.aliasing.of(id_))
+            if max(changed, 0 if given_up is None else given_up.changed) <= seq:
+                found.add((id_, seq))
+        return found
 
     # Staying small.
 

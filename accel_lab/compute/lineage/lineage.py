@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 from accel_lab.compute.lineage.content_store import Contents
 from accel_lab.compute.lineage.dry_run import BEYOND
@@ -35,10 +35,24 @@ RESTS = 9
 """How many times as long as it took the next tidying is put off that could wait."""
 
 
+class Elsewhere(Protocol):
+    """Returns the messages of whose results other devices have the bytes."""
+
+    def __call__(self, *, quickly: bool = False) -> Collection[int] | None:
+        """Return their numbers; None where it was to be quick and could not."""
+
+
+def _nowhere(*, quickly: bool = False) -> Collection[int] | None:
+    del quickly
+    return frozenset()
+
+
 class Lineage:
     """The history of the buffers of one device; any thread.
 
     Attributes:
+        elsewhere: returns the messages to several devices of whose results other devices have the
+            bytes; None where it was to be quick and could not. Not called with a lock held.
         checkpoint: keeps the contents of a buffer, by its id, shape and dtype; must not block.
 
     Parameters:
@@ -60,6 +74,7 @@ class Lineage:
         self._history = History()
         self._told: dict[int, tuple[tuple[int, ...], str, int]] = {}
         self.checkpoint: Callable[[int, tuple[int, ...], str], None] | None = None
+        self.elsewhere: Elsewhere = _nowhere
         self._newest_made = 0  # of the buffers that were read of
         self._grown = 0  # by how much since it was tidied last
         self._kept_after_cut = 0
@@ -154,6 +169,40 @@ class Lineage:
             self.read()
             return self._history.slice(wanted, without)
 
+    def parts(self, named: Iterable[int], without: Collection[int] = ()) -> list[int]:
+        """Return the parts of messages to several devices that buffers in use depend on.
+
+        Of those whose bytes other devices have, and that are not kept here; the numbers.
+
+        Parameters:
+            named: further buffers that are needed.
+            without: requests that do not count.
+        """
+        elsewhere = self.elsewhere()
+        if not elsewhere:
+            return []
+        with self._lock, self._with(elsewhere):
+            self.read()
+            wanted = self.live | set(named)
+            steps = self._history.slice(wanted, without).steps
+            parts = (step.seq for step in steps if isinstance(step, Step) and step.is_part)
+            return [seq for seq in parts if seq not in self._history.contents]
+
+    def unwritten(self, held: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:
+        """Return which of these buffers are in use, and as they were behind a message's number."""
+        with self._lock:
+            self.read()
+            return self._history.unwritten(held)
+
+    @contextmanager
+    def _with(self, elsewhere: Collection[int]) -> Iterator[None]:
+        """Count what other devices have as had; the lock is held."""
+        before, self._history.elsewhere = self._history.elsewhere, elsewhere
+        try:
+            yield
+        finally:
+            self._history.elsewhere = before
+
     def sharing(self, ids: Iterable[int], there: set[int]) -> dict[int, set[int]]:
         """Return which buffers that are `there` share, or may share, the memory of those not."""
         with self._lock:
@@ -173,7 +222,10 @@ class Lineage:
 
     def durability(self, id_: int) -> Durability:
         """Return what a fault would do to a buffer, and why."""
-        with self._lock:
+        return self._durability(id_, self.elsewhere() or frozenset())
+
+    def _durability(self, id_: int, elsewhere: Collection[int]) -> Durability:
+        with self._lock, self._with(elsewhere):
             self.read()
             found = self.slice([id_])
             reason = found.lost.get(id_)
@@ -187,13 +239,19 @@ class Lineage:
         if restored and not messages:
             return Durability("checkpointed", "its contents are kept")
         plural = "" if messages == 1 else "s"
-        return Durability("replayable", f"{messages} message{plural} would make it again")
+        how = f"{messages} message{plural} would make it again"
+        if any(isinstance(step, Step) and step.is_part for step in found.steps):
+            how += "; other ranks have what collective operations gave"
+        return Durability("replayable", how)
 
     def durability_by(self, id_: int, until: float) -> Durability | None:
         """Return what a fault would do to a buffer; None where that takes longer than until then.
 
         `until` is of `time.monotonic`. What has been read by then stays read.
         """
+        elsewhere = self.elsewhere(quickly=True)
+        if elsewhere is None:
+            return None
         if not self._lock.acquire(timeout=max(0.0, until - time.monotonic())):
             return None
         try:
@@ -201,7 +259,7 @@ class Lineage:
                 if time.monotonic() > until:
                     return None
             self._history.until = until
-            return self.durability(id_)
+            return self._durability(id_, elsewhere)
         except TimeoutError:
             return None
         finally:
@@ -230,6 +288,11 @@ class Lineage:
 
     def cut(self) -> None:
         """Forget the messages on which no buffer in use depends."""
+        elsewhere = self.elsewhere() or frozenset()
+        with self._lock, self._with(elsewhere):
+            self._cut()
+
+    def _cut(self) -> None:
         with self._lock:
             self._history.cut(self._unanswered(), self._unwritten(), long=LONG_HISTORY)
             # Of what is gone; without its word a result may be a part of any.
@@ -240,11 +303,12 @@ class Lineage:
     def _bound(self) -> None:
         """Have buffers with long histories checkpointed; give up what grows beyond all bounds."""
         history = self._history
-        with self._lock:
+        elsewhere = self.elsewhere() or frozenset()
+        with self._lock, self._with(elsewhere):
             if history.size > MOST_STEPS:
                 worn = dict.fromkeys(history.overwritten(MOST_STEPS // 100), BEYOND)
                 history.give_up(worn, self._unanswered())
-                self.cut()
+                self._cut()
             if history.size > MOST_STEPS:
                 history.forget()
             long = history.size > LONG_HISTORY

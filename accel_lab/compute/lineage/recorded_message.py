@@ -91,6 +91,16 @@ class Step(msgspec.Struct, frozen=True, gc=False):
         return self.effects.operands
 
     @property
+    def is_part(self) -> bool:
+        """Whether other devices had parts of it, so that it is not run again by itself."""
+        return self.effects.opaque == OF_SEVERAL
+
+    @property
+    def needs(self) -> tuple[int, ...]:
+        """The buffers that have to be there for it; what a part left comes from elsewhere."""
+        return self.effects.writes if self.is_part else self.effects.operands
+
+    @property
     def writes(self) -> tuple[int, ...]:
         """Those of them that it changes."""
         return self.effects.writes

@@ -1,5 +1,6 @@
 """What placement knows of one device, as it changes: its speed, and memory promised there."""
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable
@@ -10,6 +11,9 @@ from accel_lab.compute.events.placement import Figures
 
 SAMPLE = 4
 """After so many answers the speed of a device is looked at again."""
+FRESH_S = 0.0005
+"""How old a count of outstanding messages may be where there is room: reading the wires of four
+devices takes ten times as long as sending a message to one. A longer time saves little more."""
 NEWS_S = 1.5
 """How long after an answer the memory that a device tells of is surely what it was then."""
 
@@ -79,32 +83,39 @@ class Measured:
         self._promised: deque[tuple[int, int]] = deque()  # until message, bytes
         self._answered: deque[tuple[float, int]] = deque()  # since, bytes
         self._promised_bytes = 0
+        self._read_at = -math.inf
+        self._name = device.name
 
     def promise(self, nbytes: int) -> None:
         """Count a message's memory until it is answered and the device tells of it."""
         self._promised.append((self.device.last_number, nbytes))
         self._promised_bytes += nbytes
 
-    def figures(self) -> Figures:
-        """Return what is known now."""
-        device = self.device
-        if device.state == "circuit open":
+    def figures(self, *, fresh: bool = False) -> Figures:
+        """Return what is known now.
+
+        Parameters:
+            fresh: read what the device has answered, also where that was done a moment ago.
+        """
+        device, now = self.device, self._clock()
+        state = device.state
+        if state == "circuit open":
             device.probe()  # nothing else would, for nothing is sent there
-        outstanding, now = device.outstanding, self._clock()
-        self._speed.look(now, device.last_number - outstanding, busy=outstanding > 0)
+            state = device.state
+        if fresh or now - self._read_at >= FRESH_S:
+            outstanding, self._read_at = device.outstanding, now
+            self._speed.look(now, device.last_number - outstanding, busy=outstanding > 0)
+        else:
+            outstanding = device.unanswered
         free = device.free_bytes
         if free is not None and (self._promised_bytes or self.reservations):
             self._settle(now)
             self.reservations = [one for one in self.reservations if one.is_held]
             free -= self._promised_bytes + sum(one.nbytes for one in self.reservations)
-        return Figures(
-            device.name,
-            device.state,
-            outstanding,
-            self._speed.seconds,
-            free,
-            device.capability,
-            self.last_placed,
+        seconds, capability = self._speed.seconds, device.capability
+        # Several of these for each message: without a call with names it takes half the time.
+        return Figures._make(
+            (self._name, state, outstanding, seconds, free, capability, self.last_placed)
         )
 
     def _settle(self, now: float) -> None:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from accel_lab.actor.events import EventStream
 from accel_lab.compute.device import Device
-from accel_lab.compute.events.placement import Figures, MessagePlaced
+from accel_lab.compute.events.placement import Figures, MessagePlaced, ShardMoved
 from accel_lab.compute.message.buffer import AccelRef, Ref
 from accel_lab.compute.message.operation import OWN_TIMEOUT, Operation
 from accel_lab.compute.message.validation import require_bytes
@@ -22,6 +22,8 @@ from accel_lab.errors import CircuitOpen, InvalidArgument, NoDevice, QueueFull
 DEPTH = 64
 LOOK_S = 0.0005
 ROOM_S = 60.0
+HOMES = 4096
+"""Of so many keys, those asked for last, it is known which device they had."""
 GONE = ("circuit open", "stopped")
 """States of a device whose keys others have meanwhile."""
 
@@ -42,6 +44,7 @@ class Placement:
         self._events = events
         self._measured = {one.name: Measured(one) for one in devices}
         self._lock = threading.RLock()  # a finalizer may ask in the middle
+        self._homes: dict[tuple[type, str | bytes | int], str] = {}
         self._placements = itertools.count(1)
 
     def ask(
@@ -62,14 +65,15 @@ class Placement:
         if not isinstance(message, Operation):
             text = f"ask() takes a message, as blas.Gemm(a, b), not a {type(message).__name__}"
             raise InvalidArgument(text)
-        require_bytes(hints.nbytes or None, "nbytes")
+        if hints.nbytes:
+            require_bytes(hints.nbytes, "nbytes")
         if near is not None:
             hints = hints._replace(near=self._of(near).name)
         pinned = self._pinned(message)
         deadline = time.monotonic() + ROOM_S
+        fresh = False
         while True:
-            with self._lock:
-                figures = tuple(one.figures() for one in self._measured.values())
+            figures = self._figures(fresh=fresh)
             choice = self._decide(figures, hints, pinned)
             if choice.chosen is not None:
                 measured = self._measured[choice.chosen.device]
@@ -85,11 +89,25 @@ class Placement:
                         measured.promise(hints.nbytes)
                 self._tell(message, choice, choice.chosen, figures)
                 return reply
-            if nowait or time.monotonic() > deadline:
-                raise QueueFull(f"no device has room: {choice.reason}")
-            for device in self._devices.values():
-                device.requests.pump.require_free()
-            time.sleep(LOOK_S)
+            if fresh:
+                self._wait_for_room(choice, deadline, nowait=nowait)
+            fresh = True  # one may have answered since it was looked at
+
+    def _figures(self, *, fresh: bool) -> tuple[Figures, ...]:
+        with self._lock:
+            return tuple([one.figures(fresh=fresh) for one in self._measured.values()])
+
+    def _wait_for_room(self, choice: Choice, deadline: float, *, nowait: bool) -> None:
+        """Let a moment pass.
+
+        Raises:
+            QueueFull: no time is left.
+        """
+        if nowait or time.monotonic() > deadline:
+            raise QueueFull(f"no device has room: {choice.reason}")
+        for device in self._devices.values():
+            device.requests.pump.require_free()
+        time.sleep(LOOK_S)
 
     def _decide(self, figures: tuple[Figures, ...], hints: Hints, pinned: Device | None) -> Choice:
         """Choose the device of a message, or wait for room."""
@@ -176,7 +194,23 @@ class Placement:
         if not there:
             why = {one.name: f"it is {one.state}" for one in self._devices.values()}
             raise NoDevice(f"no device can have the key {key!r}", why=why)
-        return max(there, key=lambda one: _weight(key, one.name))
+        home = max(there, key=lambda one: _weight(key, one.name))
+        self._note_home(key, home)
+        return home
+
+    def _note_home(self, key: str | bytes | int, home: Device) -> None:
+        """Tell where a key has gone since it was asked for last."""
+        typed = type(key), key  # True is another key than 1
+        with self._lock:
+            name = self._homes.pop(typed, home.name)
+            self._homes[typed] = home.name
+            if len(self._homes) > HOMES:
+                del self._homes[next(iter(self._homes))]
+        if name == home.name:
+            return
+        before = self._devices[name]
+        why = f"{name} is {before.state}" if before.state in GONE else f"{home.name} is back"
+        self._events.publish(ShardMoved(key=repr(key), before=name, device=home.name, reason=why))
 
 
 class Shard:

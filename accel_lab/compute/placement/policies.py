@@ -31,6 +31,7 @@ class Hints(NamedTuple):
     near: str | None = None
 
 
+ANYWHERE = Hints()[:3]
 Policy: TypeAlias = Callable[[Sequence[Figures], Hints], Figures]
 
 
@@ -50,11 +51,11 @@ class LeastLoaded:
         """Return the device with the earliest expected end of one message more."""
         del hints
         # Who was never seen at work is taken to be as fast as the fastest, and so is soon seen.
-        usual = min((one.seconds for one in candidates if one.seconds), default=1.0)
-        return min(
-            candidates,
-            key=lambda one: ((one.outstanding + 1) * (one.seconds or usual), one.last_placed),
-        )
+        usual = min([one.seconds for one in candidates if one.seconds], default=1.0)
+        ends = [
+            ((one.outstanding + 1) * (one.seconds or usual), one.last_placed) for one in candidates
+        ]
+        return candidates[ends.index(min(ends))]
 
 
 class MemoryAware:
@@ -123,6 +124,9 @@ def choose(policy: Policy, figures: Sequence[Figures], hints: Hints, depth: int)
         NoDevice: none may take it; says of each why.
         InvalidArgument: the policy chose what is not among those that may.
     """
+    room = [one for one in figures if one.state == "running" and one.outstanding < depth]
+    if len(room) == len(figures) and hints[:3] == ANYWHERE:
+        return _chosen(policy, figures, hints, {})  # the usual case, and the quickest
     refused = {one.device: why for one in figures if (why := _unfit(one, hints))}
     fit = [one for one in figures if one.device not in refused]
     if not fit:
@@ -139,6 +143,17 @@ def choose(policy: Policy, figures: Sequence[Figures], hints: Hints, depth: int)
     if not room:
         return Choice(None, f"each has {depth} messages outstanding", refused)
     refused |= {one.device: "its queue is full" for one in fit if one not in room}
+    return _chosen(policy, room, hints, refused)
+
+
+def _chosen(
+    policy: Policy, room: Sequence[Figures], hints: Hints, refused: Mapping[str, str]
+) -> Choice:
+    """Return what the policy takes of those with room.
+
+    Raises:
+        InvalidArgument: it took another.
+    """
     near = hints.near is not None and not isinstance(policy, Affinity)
     by = Affinity(among=policy) if near else policy
     name = getattr(policy, "__name__", type(policy).__name__)

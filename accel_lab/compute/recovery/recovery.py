@@ -43,7 +43,7 @@ from accel_lab.compute.lineage.content_store import Contents
 from accel_lab.compute.lineage.dry_run import depends_on
 from accel_lab.compute.lineage.history import Restore, Slice
 from accel_lab.compute.lineage.lineage import Lineage
-from accel_lab.compute.lineage.markers import Failed, Rebuilt
+from accel_lab.compute.lineage.markers import Content, Failed, Rebuilt
 from accel_lab.compute.lineage.recorded_message import Step, changes_of
 from accel_lab.compute.lineage.recorder import MOMENT_S, Recorder
 from accel_lab.compute.message.durability import Durability
@@ -108,6 +108,8 @@ class Recovery:
         done: told what was recovered, on the recovery's thread.
         broke: told what went wrong here, and with the filling of which context; it has that
             context lost. Any thread.
+        fetch: copies what a message to several devices had left here from another one that has the
+            same bytes; blocks, and returns None where there is none.
     """
 
     def __init__(
@@ -119,6 +121,7 @@ class Recovery:
         contents: Contents,
         done: Callable[[Recovered], None],
         broke: Callable[[Exception, "Link | None"], None],
+        fetch: Callable[[int], bytes | None],
     ) -> None:
         self._requests = requests
         self._recorder = recorder
@@ -126,6 +129,8 @@ class Recovery:
         self._resending = Resending(requests, arena, contents, lineage.content_key)
         self._done = done
         self._broke = broke
+        self._fetch = fetch
+        self._contents = contents
         self._hopeless = ""  # why nothing is made again for the next context
         self._workers: set[int] = set()
         self._lock = threading.RLock()  # a finalizer may ask what is held
@@ -352,6 +357,9 @@ class Recovery:
             self._wait_for_the_old(turn)
             if turn != self._turn:
                 return
+            self._bring(turn)
+            if turn != self._turn:
+                return
             done, passing = self._filled(link)
             if not self._requests.connection.connect(link, pid, free=passing):
                 return
@@ -369,6 +377,29 @@ class Recovery:
                 self._done(done)
         except Exception as error:  # noqa: BLE001 - the device is up
             self._broke(error, None)
+
+    def _bring(self, turn: int) -> None:
+        """Have kept here what other devices have of results that are lost with the context.
+
+        Before the plan: during that no message is sent, and those who have the bytes are asked by
+        one.
+        """
+        if self._hopeless:
+            return
+        self._recorder.drain()
+        held = self.held.keys()
+        named = {id_ for step in self._lineage.steps_of(held) for id_ in step.operands}
+        for seq in self._lineage.parts(named, held):
+            if turn != self._turn:
+                return
+            try:
+                data = self._fetch(seq)
+                key = None if data is None else self._contents.put(data)
+            except Exception as error:  # noqa: BLE001 - one buffer must not cost the others
+                self._broke(error, None)
+                continue
+            if key:  # else it is lost, for the reason that it always had
+                self._recorder.mark(Content(seq, key))
 
     def _filled(self, link: "Link") -> tuple[Recovered, Collection[int]]:
         """Have the context hold what it can; also return what it then holds in vain."""
@@ -457,7 +488,7 @@ class Recovery:
         last: dict[int, int] = {}
         for position, step in enumerate(found.steps):
             if isinstance(step, Step):
-                for id_ in (*step.operands, *step.makes):
+                for id_ in (*step.needs, *step.makes):
                     if id_ not in kept:
                         last[id_] = position
         ends: dict[int, list[int]] = {}

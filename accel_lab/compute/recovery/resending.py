@@ -90,6 +90,8 @@ class Resending:
                 self.again(link, seq, make),
                 *self._upload(link, point.id, 0, data, point.axes),
             ]
+        if step.is_part:
+            return self._left(link, step)
         if not step.in_arena:
             return [self.again(link, step.seq, step.data)]
         data = self._kept(self._content_key(step.seq))
@@ -114,6 +116,18 @@ class Resending:
         if data is None:
             raise StaleRef(f"the bytes that were kept as {key} are gone")
         return data
+
+    def _left(self, link: "Link", step: Step) -> list[Again]:
+        """Have what a part of a message to several devices had left here, as another had it."""
+        data = self._kept(self._content_key(step.seq))
+        if not step.made:
+            (written,) = step.writes
+            return self._upload(link, written, 0, data)
+        raw: Any = decode(step.data)
+        spec = Spec(tuple(raw[4][0]), raw[4][1])
+        seq = self._requests.outbox.number()
+        make = entry_of(seq, step.made, Allocate.timeout_s, [ALLOCATE, *spec, ()], spec)
+        return [self.again(link, seq, make), *self._upload(link, step.made, 0, data)]
 
     def _upload(
         self, link: "Link", out: int, offset: int, data: bytes, axes: tuple[int, ...] = ()

@@ -469,16 +469,35 @@ class Transfers:
             )
         return self._fetch(ref, timeout_s, CheckpointReply, recorder, nowait=nowait)
 
+    def read(self, id_: int, shape: tuple[int, ...], dtype: str, timeout_s: float) -> Array:
+        """Return a copy of a buffer that is in use, by its id; blocks.
+
+        For a thread of accel_lab's own, which others may wait for meanwhile.
+
+        Raises:
+            AccelError: it is not there.
+            TimeoutError: it took longer.
+        """
+        reply = self.get(self._borrowed(id_, shape, dtype), timeout_s)
+        self._requests.pump.wait(reply, timeout_s, shown=False)
+        if not reply.done:
+            reply.cancel()
+            raise TimeoutError(f"{self._requests.name} did not answer within {timeout_s:g} s")
+        return reply.result(0.0)
+
+    def _borrowed(self, id_: int, shape: tuple[int, ...], dtype: str) -> AccelRef:
+        """Return a handle that holds nothing."""
+        requests = self._requests
+        owner, generation = Borrowed(id_, deque()), requests.generation
+        ref = AccelRef(requests.pump, None, requests.device, owner, generation, shape, dtype)
+        ref.resolve()
+        return ref
+
     def checkpoint_soon(self, id_: int, shape: tuple[int, ...], dtype: str) -> None:
         """Keep the contents of a buffer that is in use, unless that would take long or much."""
         if dtype not in dtypes.NAMES:  # its messages rebuild it
             return
-        requests = self._requests
-        owner = Borrowed(id_, deque())
-        ref = AccelRef(
-            requests.pump, None, requests.device, owner, requests.generation, shape, dtype
-        )
-        ref.resolve()
+        ref = self._borrowed(id_, shape, dtype)
         if ref.nbytes <= KEPT_BYTES:
             with suppress(AccelError):  # it was freed, or lost, or there is no room for it now
                 # With a waiter a failure is not told as one that nobody has heard of.

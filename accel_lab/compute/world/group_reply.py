@@ -42,6 +42,7 @@ class GroupReply(Reply[tuple[Any, ...]]):
     Attributes:
         id: the number of the message in its system, as the journal has it.
         results: the handle of each rank, an operand at once, as `ask` returns it.
+        places: the device of each part, and its number there.
         awaited: whether somebody waits, or has waited, for any of them.
 
     Parameters:
@@ -57,10 +58,12 @@ class GroupReply(Reply[tuple[Any, ...]]):
         event_loop: EventLoop,
         follower: Follower | None = None,
     ) -> None:
-        first = drafts[0].member.requests.pump
-        super().__init__(PartPump(self, first, self.flush, self._links), cell_origin.current())
+        pumps = [one.member.requests.pump for one in (*drafts, drafts[0])]  # the last is its own
+        self._pumps = [PartPump(self, pump, self.flush, self._links) for pump in pumps]
+        super().__init__(self._pumps[-1], cell_origin.current())
         self.id = 0
         self.results: tuple[Any, ...] = ()
+        self.places: tuple[tuple[str, int], ...] = ()
         self.awaited = False
         self.library = drafts[0].plan.library
         kind = type(drafts[0].message).grouped
@@ -78,12 +81,14 @@ class GroupReply(Reply[tuple[Any, ...]]):
 
     def pump_of(self, rank: int) -> PartPump:
         """Return what the handle of a rank waits with."""
-        return PartPump(self, self._drafts[rank].member.requests.pump, self.flush, self._links)
+        return self._pumps[rank]
 
     def take(self, id_: int, parts: list[Part]) -> None:
         """Take the parts, before any is sent."""
         self.id, self._parts = id_, parts
         self.results = tuple(results_of_handle(part.handle) for part in parts)
+        pairs = zip(self._drafts, parts, strict=True)
+        self.places = tuple((draft.member.name, part.seq) for draft, part in pairs)
 
     def _links(self) -> list[Link]:
         """Return the wires of all devices whose contexts take messages."""
@@ -116,6 +121,7 @@ class GroupReply(Reply[tuple[Any, ...]]):
             self._is_over = True
         self._stop_clock()
         with ExitStack() as every:  # the last first, and each whatever befalls another
+            every.callback(self._let_go)
             if self._follower is not None:
                 every.callback(self._follower.over, None, sent=True)
             every.callback(self.resolve, tuple(map(_taken, self.results)))
@@ -156,6 +162,7 @@ class GroupReply(Reply[tuple[Any, ...]]):
         why = fitting(str(error), WHY_BYTES) or type(error).__name__
         word = GroupWord(self.id, why, isinstance(error, Cancelled))
         with ExitStack() as every:
+            every.callback(self._let_go)
             if self._follower is not None:
                 every.callback(self._follower.over, error, sent=True)
             every.callback(self._end, error)
@@ -172,8 +179,15 @@ class GroupReply(Reply[tuple[Any, ...]]):
         for draft, part in zip(self._drafts, self._parts, strict=True):
             draft.member.refuse(draft, part, aborted)
         self._end(aborted)
+        self._let_go()
         if self._follower is not None:
             self._follower.over(aborted, sent=False)
+
+    def _let_go(self) -> None:
+        """Have the handles keep nothing of each other: each rank's memory is its own to free."""
+        for pump in self._pumps:
+            pump.end()
+        self._parts = []
 
     def _end(self, error: AccelError) -> None:
         waited = self.fail(error)

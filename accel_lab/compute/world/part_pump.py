@@ -40,15 +40,29 @@ class PartPump:
         flush: Callable[[], None],
         links: Callable[[], Iterable[Link]] | None = None,
     ) -> None:
-        self._group = group
+        self._group: Awaited | None = group
         self._pump = pump
         self._flush = flush
         self._links = links
 
+    def end(self) -> None:
+        """Let go of the group: it is over, and whoever has one of its handles keeps no other."""
+        self._group, self._flush, self._links = None, _nothing, None
+
+    def _await(self) -> None:
+        group = self._group
+        if group is not None:
+            group.awaited = True
+
+    def _cancel(self) -> None:
+        group = self._group
+        if group is not None:
+            group.cancel()
+
     def wait(self, reply: Reply[Any], timeout_s: float | None) -> None:
         """Block the calling thread until the reply is done or the time is over."""
         pump = self._pump
-        self._group.awaited = True
+        self._await()
         try:
             pump.require_free()
             self._flush()
@@ -64,7 +78,7 @@ class PartPump:
     def attend(self, loop: asyncio.AbstractEventLoop, reply: Reply[Any]) -> bool:
         """Leave the reading to others."""
         del loop
-        self._group.awaited = True
+        self._await()
         self._flush()
         self._pump.taken(reply)
         return False
@@ -79,14 +93,14 @@ class PartPump:
     def cancel(self, reply: Reply[Any]) -> None:
         """Take all parts back."""
         del reply
-        self._group.cancel()
+        self._cancel()
 
     def abandon(self, reply: Reply[Any]) -> None:
         """Take all parts back, of which a cancelled task awaits one."""
         if stop_signal.taken():
             with stop_signal.raised():
                 self._pump.interrupted(reply)
-        self._group.cancel()
+        self._cancel()
 
     def unclaimed(self, reply: Reply[Any]) -> None:
         """Do nothing: the failure of all parts is one, and told of once."""
@@ -94,3 +108,7 @@ class PartPump:
     def interrupted(self, reply: Reply[Any]) -> None:
         """A waiting thread was interrupted (Ctrl-C)."""
         self._pump.interrupted(reply)
+
+
+def _nothing() -> None:
+    """Send nothing."""

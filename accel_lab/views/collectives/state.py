@@ -12,6 +12,7 @@ from accel_lab.compute.events.samples import Underway, WorldLook
 from accel_lab.display.counts import counted
 from accel_lab.display.sizes import size
 from accel_lab.display.table import in_one_line
+from accel_lab.libraries.collective.ring import steps
 from accel_lab.views.scene.incidents import reason_of
 from accel_lab.views.scene.scene import Scene
 from accel_lab.views.scene.worlds import WorldPast
@@ -26,6 +27,8 @@ FEWEST = 3
 LATE = 0.25
 """Of what an operation takes: who lets the others wait longer is called a straggler."""
 LINE = 160
+RINGED = 12
+"""Of rings of more ranks the steps are not drawn: there is no room for their numbers."""
 _COARSE_S = 10.0
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 _THREE_DIGITS = 0.9995
@@ -87,7 +90,8 @@ def _world(look: WorldLook, past: WorldPast, states: Mapping[str, str], scene: S
         "op": _operation(flight, look, scene.at) if flight else None,
         "late": _straggler(look.devices, whole, waits) if len(whole) >= FEWEST else None,
         "ended": [_ended(one, look.devices) for one in list(past.ended)[: -OPERATIONS - 1 : -1]],
-        "bus": _bus(past),
+        "bus": _bus(past, look.link_gb_s),
+        "ring": _ring(flight or (past.ended[-1] if past.ended else None), look.devices),
         "failed": past.failed,
         "healing": list(_healing(past))[:HEALINGS],
     }
@@ -172,14 +176,26 @@ def _ended(one: CollectiveEnded, devices: Sequence[str]) -> State:
     return state | {name: value for name, value in optional.items() if value}
 
 
-def _bus(past: WorldPast) -> State:
+def _ring(one: Underway | CollectiveEnded | None, devices: Sequence[str]) -> State:
+    """Return the steps of an operation that goes around the ring of all ranks, if it does."""
+    size_ = len(devices)
+    if one is None or one.algorithm != "ring" or len(one.ranks) != size_ or size_ > RINGED:
+        return {}
+    found = [[step.phase, list(step.parts)] for step in steps(one.call, size_)]
+    if not found:
+        return {}
+    return {"call": one.call, "part": size(-(-one.nbytes // size_)), "steps": found}
+
+
+def _bus(past: WorldPast, link_gb_s: float) -> State:
     """Return the bandwidths of the newest operations, as shares of the best of them."""
     measured = [one.bus_gb_s for one in past.ended if one.bus_gb_s][-BARS:]
     if not measured:
         return {}
     best = max(measured)
     bars = [round(one / best, 3) for one in measured]
-    return {"bars": bars, "newest": bandwidth(measured[-1]), "best": bandwidth(best)}
+    bus: State = {"bars": bars, "newest": bandwidth(measured[-1]), "best": bandwidth(best)}
+    return bus | ({"link": bandwidth(link_gb_s)} if link_gb_s else {})
 
 
 def _healing(past: WorldPast) -> Iterator[State]:

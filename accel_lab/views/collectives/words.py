@@ -66,7 +66,12 @@ def sentences(world: State) -> Iterator[str]:
         yield f"{late['device']} begins last, by {late['by']} (median of {late['of']})"
     if "bus" in world:
         bus = world["bus"]
-        yield f"bus bandwidth {bus['newest']}, best {bus['best']}"
+        link = f", slowest link {bus['link']} as measured" if "link" in bus else ""
+        yield f"bus bandwidth {bus['newest']}, best {bus['best']}{link}"
+    if "ring" in world:
+        ring = world["ring"]
+        count = counted(len(ring["steps"]), "step")
+        yield f"{ring['call']} in {count}: each rank sends {ring['part']} at most to the next one"
     failed = f", {world['failed']:,} failed" if "failed" in world else ""
     yield f"{world['done']:,} done{failed}"
 

@@ -66,6 +66,12 @@ def test_a_rank_is_waited_for_and_killed_and_the_world_heals(bare: Bare, lab: Sy
     bare.expect('.al-ring-rank[data-word="waited for"] .al-ring-name').to_have_text("cpu1")
     bare.expect(".al-collectives-op").to_contain_text("all_reduce of 256 KiB float32, ring, for ")
     bare.expect(".al-collectives-op").to_contain_text("waits for cpu1")
+    forth = bare.find("button[data-step] >> nth=1")
+    forth.click()
+    bare.expect(".al-ring-part text").to_have_text(["0", "1", "2"])
+    forth.click()
+    bare.expect(".al-collectives-steps").to_contain_text("step 2 of 4")
+    bare.expect(".al-ring-part text").to_have_text(["2", "0", "1"])
     for scheme in ("light", "dark"):
         bare.page.emulate_media(color_scheme=scheme)
         bare.expect(".accel-lab").to_have_attribute("data-theme", scheme)
@@ -86,7 +92,7 @@ def test_a_rank_is_waited_for_and_killed_and_the_world_heals(bare: Bare, lab: Sy
     bare.expect(".al-collectives-healing li >> nth=1").to_contain_text(
         "brokencpu1 lost its context: its process ended with SIGKILL"
     )
-    bare.expect("[role=status]").to_contain_text("ring: epoch 2 formed in ")
+    bare.expect("p.al-sr[role=status]").to_contain_text("ring: epoch 2 formed in ")
     bare.expect('.al-ring-rank[data-word="ready"]').to_have_count(3)
     bare.expect(".al-collectives-name").to_contain_text("1 failed")
 

@@ -13,7 +13,7 @@ import pytest
 from accel_lab import System
 from accel_lab.compute.device import Device
 from accel_lab.compute.events.lifecycle import CircuitClosed, CircuitOpened
-from accel_lab.compute.events.placement import MessagePlaced
+from accel_lab.compute.events.placement import MessagePlaced, ShardMoved
 from accel_lab.compute.message.builtin import Ping
 from accel_lab.compute.placement.policies import RoundRobin
 from accel_lab.errors import InvalidArgument, NoDevice
@@ -124,6 +124,14 @@ def test_keys_of_a_lost_device_move_alone_and_come_back_with_it(lab: System) -> 
         assert placed(lab).device != gone.name
     bring_back(lab, gone)
     assert {key: lab.shard(key).device for key in KEYS} == before
+    moved = lab.events.history(ShardMoved)
+    theirs = [key for key in KEYS if before[key] is gone]
+    assert len(moved) == 2 * len(theirs), "the others have not moved"
+    away, back = [one for one in moved if one.key == repr(theirs[0])]
+    assert (away.before, away.device) == (gone.name, during[theirs[0]].name)
+    assert away.reason == f"{gone.name} is circuit open"
+    assert (back.before, back.device) == (away.device, gone.name)
+    assert back.reason == f"{gone.name} is back"
     assert lab.shard(mine).run(os.getpid).result(WAIT) == gone.run(os.getpid).result(WAIT)
     lab.shard(mine).ask(Ping()).result(WAIT)
 

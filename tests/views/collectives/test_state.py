@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from accel_lab.compute.events.collectives import WorldGivenUp
 from accel_lab.compute.events.samples import SystemEnded, WorldsSampled
@@ -195,3 +196,24 @@ def test_durations_and_bandwidths_have_three_digits() -> None:
         "1.26 GB/s",
         "211 GB/s",
     ]
+
+
+def test_the_steps_of_the_ring_are_those_of_what_is_shown() -> None:
+    ring = world_of(scene_of(tree(), look(), ended()))["ring"]
+    assert (ring["call"], ring["part"], len(ring["steps"])) == ("all_reduce", "16 MiB", 6)
+    assert ring["steps"][0] == ["folds", [0, 1, 2, 3]]
+    assert ring["steps"][3] == ["passes", [1, 2, 3, 0]]
+    assert "ring" in world_of(scene_of(tree(), look(flight((0.0, 0.1, -1.0, 0.2)))))
+    assert "ring" not in world_of(scene_of(tree(), look())), "nothing was done"
+    assert "ring" not in world_of(scene_of(tree(), look(flight((0.0, -1.0), TWO)))), "of two ranks"
+
+
+def test_the_link_stands_beside_the_bandwidth_where_it_was_measured() -> None:
+    (one,) = look().worlds
+    measured = WorldsSampled(worlds=(structs.replace(one, link_gb_s=240.0),), at=AT + 20)
+    scene = scene_of(tree(), measured, ended())
+    assert world_of(scene)["bus"]["link"] == "240 GB/s"
+    drawn = text(CollectivesView(Recorded(scene)).sample())
+    assert "bus bandwidth 200 GB/s, best 200 GB/s, slowest link 240 GB/s as measured" in drawn
+    assert "all_reduce in 6 steps: each rank sends 16 MiB at most to the next one" in drawn
+    assert "link" not in world_of(scene_of(tree(), look(), ended()))["bus"]

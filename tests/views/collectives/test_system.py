@@ -14,6 +14,7 @@ from accel_lab import System
 from accel_lab.errors import AccelError
 from accel_lab.views import Recording, record
 from accel_lab.views.collectives import CollectivesView, state_of
+from accel_lab.views.collectives.state import bandwidth
 from accel_lab.views.feed.client import FeedSource
 from accel_lab.views.feed.lines import Topic, speaker
 from accel_lab.views.lab import LabView
@@ -97,3 +98,17 @@ def test_a_rank_is_waited_for_and_killed_and_the_world_heals(lab: System, tmp_pa
     before = state_of(past.at(waited_at, Scene()))["worlds"][0]
     assert before["op"]["missing"] == ["cpu1"]
     assert (before["epoch"], before["done"], len(before["healing"])) == (1, 1, 1)
+
+
+def test_the_slowest_link_is_told_once_it_was_measured_and_until_a_rank_is_new(lab: System) -> None:
+    world, view = lab.world().ready(), CollectivesView(lab)
+    world.all_reduce([device.put(np.ones(1 << 15)) for device in world.devices]).result(WAIT_S)
+    assert "link" not in seen(view, lambda one: "bus" in one)["bus"]
+    lab.topology.measure(1 << 16, rounds=1)
+    pairs = [(0, 1), (1, 2), (2, 0)]
+    figures = [lab.topology.bandwidth(a, b) for a, b in pairs]
+    slowest = min(one.gb_per_s for one in figures if one is not None)
+    assert seen(view, lambda one: "link" in one["bus"])["bus"]["link"] == bandwidth(slowest)
+    with pytest.raises(AccelError):
+        lab.inject("kill", 1).result(WAIT_S)
+    seen(view, lambda one: one["epoch"] == 2 and "link" not in one["bus"])

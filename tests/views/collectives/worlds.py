@@ -42,6 +42,7 @@ def ended(
         seconds=0.01,
         bus_gb_s=0.0 if failure else bus_gb_s,
         failure=failure,
+        ranks=DEVICES[: len(waited_s)],
         at=at,
     )
 

@@ -5,6 +5,7 @@ import { TIMELINE_AXIS, timelineIsOf, timelinePath } from "../lanes.js";
 import { timelineClock, timelineDigits, timelineDuration, timelineName, timelineTicks } from "../time/scale.js";
 import { timelinePaintArrows } from "./arrows.js";
 import { timelinePaintBands, timelinePaintCells, timelinePaintGauge, timelinePaintWaits } from "./beside.js";
+import { timelinePaintJoints } from "./joint.js";
 import { TIMELINE_KINDS, TimelineFills, timelineCut, timelineLine, timelineShade } from "./fills.js";
 
 const TIMELINE_BOX = 2; // pixels from which a slice is drawn as itself
@@ -35,6 +36,7 @@ export function timelinePaint(pen, scene, colours) {
   timelinePaintBands(paint);
   for (const lane of visible) TIMELINE_PAINTED[lane.kind]?.(paint, lane);
   for (const device of new Set(visible.map((lane) => lane.device))) if (device !== null) paint.marks(device);
+  timelinePaintJoints(paint);
   timelinePaintArrows(paint);
   pen.restore();
   paint.moments();

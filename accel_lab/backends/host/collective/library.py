@@ -23,6 +23,7 @@ from accel_lab.backends.host.collective.communicator import (
 )
 from accel_lab.compute.execution.launch import Launch
 from accel_lab.compute.groups.group import Group
+from accel_lab.libraries.collective import ring
 from accel_lab.libraries.collective.algorithms import TREE_BYTES
 
 _FOLDS: dict[str, Fold] = {
@@ -46,8 +47,8 @@ class HostCommunicator(Exchanges):
             self._down(into, 0)
         else:
             parts = self._parts(into)
-            self._scatter_around(parts, fold, 0)
-            self._gather_around(parts, 1)
+            self._scatter_around(parts, fold, ring.shift("all_reduce", "folds"))
+            self._gather_around(parts, ring.shift("all_reduce", "passes"))
         self._finish(into, op)
         _deliver(out, into)
 
@@ -56,7 +57,7 @@ class HostCommunicator(Exchanges):
         work = np.empty(x.size, x.dtype)
         self._prepare(work, x, op, scale)
         parts = self._parts(work)
-        self._scatter_around(parts, _FOLDS[op], -1)
+        self._scatter_around(parts, _FOLDS[op], ring.shift("reduce_scatter", "folds"))
         mine = parts[self.rank]
         self._finish(mine, op)
         _deliver(out, mine)
@@ -66,7 +67,7 @@ class HostCommunicator(Exchanges):
         into = _into(out)
         parts = self._parts(into)
         parts[self.rank][...] = _flat(x)
-        self._gather_around(parts, 0)
+        self._gather_around(parts, ring.shift("all_gather", "passes"))
         _deliver(out, into)
 
     def reduce(self, x: Any, root: int, op: str, scale: float | None, out: Any) -> None:
@@ -174,15 +175,15 @@ class HostCommunicator(Exchanges):
     def _scatter_around(self, parts: list[Array], fold: Fold, shift: int) -> None:
         """Fold the parts around the ring; the rank's is then the one `rank + 1 + shift`."""
         for step in range(self.size - 1):
-            going = parts[(self.rank + shift - step) % self.size]
-            coming = parts[(self.rank + shift - step - 1) % self.size]
+            going = parts[ring.part(self.rank, shift, step, self.size)]
+            coming = parts[ring.part(self._left, shift, step, self.size)]
             self.exchange([Outgoing(self._right, going)], [Incoming(self._left, coming, fold)])
 
     def _gather_around(self, parts: list[Array], shift: int) -> None:
         """Send the parts around the ring; the rank has the one `rank + shift`."""
         for step in range(self.size - 1):
-            going = parts[(self.rank + shift - step) % self.size]
-            coming = parts[(self.rank + shift - step - 1) % self.size]
+            going = parts[ring.part(self.rank, shift, step, self.size)]
+            coming = parts[ring.part(self._left, shift, step, self.size)]
             self.exchange([Outgoing(self._right, going)], [Incoming(self._left, coming)])
 
     def _up(self, work: Array, fold: Fold, root: int) -> None:
