@@ -63,7 +63,7 @@ inline void wait_for_tile(const char* doing, int first, int size) {
   fiber.size = size;
   fiber.state = IN_TILE;
   complete_tiles();
-  if (fiber.state != READY) yield();
+  yield();
 }
 
 inline void wait_for_grid() {
@@ -113,7 +113,7 @@ static unsigned long long meet(const char* doing, unsigned mask, unsigned long l
   fiber.combine = combine;
   fiber.state = IN_WARP;
   complete_warp(current / 32);
-  if (fiber.state != READY) yield();
+  yield();  // also where all have arrived: then the lower lanes go on first
   return fiber.result;
 }
 
