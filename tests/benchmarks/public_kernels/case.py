@@ -35,11 +35,6 @@ class Case(NamedTuple):
     rtol: float = 2e-6
     on_host: tuple[str, ...] = ()
 
-    @property
-    def base(self) -> str:
-        """The kernel's name alone."""
-        return self.kernel.partition("<")[0]
-
     def wrong(self, place: int, found: Array) -> str:
         """Say how a buffer differs from what was expected; empty if it does not."""
         wanted = np.asarray(self.expected[place])

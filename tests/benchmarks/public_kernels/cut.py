@@ -41,10 +41,10 @@ class Piece(NamedTuple):
 
 
 def cut(text: str, kernel: str) -> str:
-    """Return the text that a compiler needs for one kernel."""
+    """Return the text that a compiler needs for one kernel, with its template arguments."""
     pieces = [_piece(one) for one in _split(text)]
-    needed, ahead = set[int](), [kernel]
-    seen = {kernel}
+    needed, ahead = set[int](), _WORD.findall(kernel)
+    seen = set(ahead)
     while ahead:
         name = ahead.pop()
         for i, piece in enumerate(pieces):
@@ -81,7 +81,7 @@ def _split(text: str) -> Iterator[str]:
 
 def _ends(text: str, start: int, end: int) -> bool:
     """Whether a brace ends a function or a namespace, and no type or value."""
-    head = _bare(text[start:end])
+    head = _ATTRIBUTES.sub("", _bare(text[start:end]))
     before = head.partition("{")[0]
     after = text[end:].lstrip()[:1]
     return after != ";" and ("(" in before or 'extern "C"' in before or "namespace" in before)
@@ -107,6 +107,8 @@ def _piece(text: str) -> Piece:
     is_function = "(" in head and "{" in stripped and "=" not in head.partition("(")[0]
     if not stripped or _HOSTS_OWN.search(code) or (hosts and is_function and "inline" not in head):
         return Piece(text, frozenset(), words, always=False)
+    if re.match(r"(?:extern\s+)?template\s+[^<\s]", stripped):  # what the host wants of templates
+        return Piece(text, frozenset(), words, always=False)
     if stripped.startswith(("namespace cg", "using namespace")):
         return Piece(text, frozenset(), frozenset(), always=True)
     return Piece(text, frozenset(_declared(stripped)), words, always=False)
@@ -115,7 +117,7 @@ def _piece(text: str) -> Piece:
 def _declared(stripped: str) -> Iterator[str]:
     """Yield the names that a declaration is known by."""
     plain = _ATTRIBUTES.sub("", stripped)
-    plain = re.sub(r"^(?:template\s*<[^{};()]*>\s*)+", "", plain)
+    plain = re.sub(r"^(?:template\s*<[^<>{};()]*(?:<[^<>]*>[^<>{};()]*)*>\s*)+", "", plain)
     if plain.startswith(("typedef", "using")):
         pointer = re.search(r"\(\s*\*\s*(\w+)\s*\)", plain)
         named = pointer or re.search(r"(\w+)\s*(?:\[[^\]]*\]\s*)?;\s*$|using\s+(\w+)\s*=", plain)
@@ -131,7 +133,7 @@ def _declared(stripped: str) -> Iterator[str]:
             yield named[1]
         return
     head = plain.partition("=")[0] if "operator" not in plain.partition("(")[0] else plain
-    head = head.partition("(")[0] if "(" in head else re.sub(r"\[[^\]]*\]|;", "", head)
+    head = re.sub(r"<[^<>]*>\s*$", "", head.partition("(")[0]) if "(" in head else re.sub(r"\[[^\]]*\]|;", "", head)
     named_by = _WORD.findall(head.partition("operator")[0] or head)
     yield from named_by[-1:]
     if "operator" in head:

@@ -31,7 +31,7 @@ class Outcome(NamedTuple):
 
 def source_of(case: Case, checkout: Path) -> str:
     """Return the text of a case's kernel with what it needs of its files."""
-    return cut("".join(_shown(checkout, file) + "\n" for file in case.files), case.base)
+    return cut("".join(_shown(checkout, file) + "\n" for file in case.files), case.kernel)
 
 
 def run(device: Device, checkout: Path, cases: Iterable[Case], *, host: bool) -> Iterator[Outcome]:

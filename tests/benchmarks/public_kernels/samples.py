@@ -165,7 +165,7 @@ def _warps() -> Iterator[Case]:
         2,
         256,
         (numbers, np.array([7, 9], "i"), 512),
-        {0: np.r_[numbers[:256], numbers[256:] + 7]},
+        {0: np.r_[numbers[:256] + 7, numbers[256:] + 9]},
     )
 
 
@@ -202,7 +202,7 @@ def _reductions() -> Iterator[Case]:
     )
     x = uniform(2000)
     files = (f"{_CONCEPTS}threadFenceReduction/threadFenceReduction_kernel.cuh",)
-    strides = zeros(4, 4, 128)
+    strides = zeros(2, 4, 256)
     strides.reshape(-1)[:2000] = x
     yield Case(
         files, "reduceMultiPass<128, false>", 4, 128, (x, zeros(4), 2000), {1: strides.sum((0, 2))}, 512
@@ -284,7 +284,7 @@ def _scans_and_sorts() -> Iterator[Case]:
 def _transposes() -> Iterator[Case]:
     files = (f"{_PERFORMANCE}transpose/transpose.cu",)
     x = uniform(64, 64)
-    tiles = x.reshape(4, 16, 4, 16)
+    tiles = x.reshape(2, 32, 2, 32)
     fine = tiles.transpose(0, 3, 2, 1).reshape(64, 64)
     coarse = tiles.transpose(2, 1, 0, 3).reshape(64, 64)
     for kernel, made in (
@@ -297,7 +297,7 @@ def _transposes() -> Iterator[Case]:
         ("transposeFineGrained", fine),
         ("transposeCoarseGrained", coarse),
     ):
-        yield Case(files, kernel, (4, 4), (16, 16), (zeros(64, 64), x, 64, 64), {0: made})
+        yield Case(files, kernel, (2, 2), (32, 16), (zeros(64, 64), x, 64, 64), {0: made})
     x = uniform(512)
     yield Case(
         (f"{_PERFORMANCE}alignedTypes/alignedTypes.cu",),
