@@ -25,7 +25,8 @@ _ALIGNMENT = re.compile(r"\b(?:__align__|alignas)\s*\([^()]*(?:\([^()]*\)[^()]*)
 _DECLARATION = re.compile(
     r"\b__(?P<kind>constant|device|managed)__(?P<rest>(?:[^(){};=\[\]]|\[[^\]]*\])*)[;={]"
 )
-_NAME = re.compile(r"(?P<name>[A-Za-z_]\w*)\s*(?:\[[^\]]*\]\s*)*$")
+_EXTENTS = re.compile(r"\[[^\]]*\]")
+_NAME = re.compile(r"(?P<name>[A-Za-z_]\w*)$")
 
 
 class Place(NamedTuple):
@@ -111,7 +112,7 @@ def declared_in(texts: Iterable[str]) -> dict[str, bool]:
         code = _ALIGNMENT.sub("", without_comments(text))
         for one in _DECLARATION.finditer(code):
             constant = one["kind"] == "constant" or "__constant__" in one["rest"]
-            for part in one["rest"].split(","):
+            for part in _EXTENTS.sub("", one["rest"]).split(","):
                 named = _NAME.search(part.strip())
                 if named is not None:
                     found[named["name"]] = constant

@@ -8,12 +8,14 @@ from typing import NamedTuple
 
 from cupy.cuda import nvrtc
 
+from accel_lab.errors import CompileError
 from accel_lab.libraries.jit.includes import Includes, includes_of
 from accel_lab.libraries.jit.messages import Compile, compile_error
 from accel_lab.libraries.jit.signature import reflection
 
 _LOG_LIMIT = 64 << 10
 _CONSTANTS = re.compile(r"\b(?:INFINITY|NAN|M_[A-Z]\w*)\b")
+_UNANNOTATED = "-default-device"  # NVRTC's log names it where it helps
 _LIBCUXX = re.compile(r"#\s*include\s*<(?:cuda|cub|thrust)/")
 
 # What sources written for nvcc include. NVRTC has most of their contents itself, and no files.
@@ -140,6 +142,16 @@ def build(program: Compile, architecture: str) -> Compiled:
     Raises:
         CompileError: with NVRTC's log.
     """
+    try:
+        return _built(program, options(program, architecture))
+    except CompileError as error:
+        if _UNANNOTATED not in error.log:
+            raise
+        # What has no annotation is the device's then, as it is on the host.
+        return _built(program, (*options(program, architecture), _UNANNOTATED))
+
+
+def _built(program: Compile, given: tuple[str, ...]) -> Compiled:
     headers = {**_STANDARD, **program.included}
     texts = tuple(text.encode() for text in headers.values())
     names = tuple(name.encode() for name in headers)
@@ -147,7 +159,7 @@ def build(program: Compile, architecture: str) -> Compiled:
     try:
         nvrtc.addNameExpression(handle, program.name)
         try:
-            nvrtc.compileProgram(handle, options(program, architecture))
+            nvrtc.compileProgram(handle, given)
         except nvrtc.NVRTCError as error:
             log = nvrtc.getProgramLog(handle)[:_LOG_LIMIT].strip() or str(error)
             raise compile_error(program, log) from error
