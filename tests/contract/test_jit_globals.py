@@ -90,9 +90,13 @@ def test_a_buffer_that_does_not_fit_is_refused(
     device: Device, scale: jit.Kernel, name: str, given: Any, said: str
 ) -> None:
     x = array.zeros(device, (4,), "float32")
-    with pytest.raises(InvalidArgument, match=said):
+
+    def launch() -> None:
         scale.globals[name] = given
         scale(1, 4, (x,)).result(WAIT_S)
+
+    with pytest.raises(InvalidArgument, match=said):
+        launch()
 
 
 def test_globals_are_those_of_a_kernel(device: Device) -> None:
@@ -104,7 +108,8 @@ def test_globals_are_those_of_a_kernel(device: Device) -> None:
 def test_declarations_are_told_from_functions() -> None:
     text = """
     // __device__ int no;
-    __device__ int a, b[3], *c; __device__ void f(int x); static __device__ __constant__ float d = 1;
+    __device__ int a, b[3], *c; __device__ void f(int x);
+    static __device__ __constant__ float d = 1;
     __constant__ __align__(16) float e[MAX(2, 3)][4]; __device__ int g() { int h; return 0; }
     """
     assert declared_in([text]) == {"a": False, "b": False, "c": False, "d": True, "e": True}

@@ -15,7 +15,8 @@ _LACKING = (
     (r"#\s*include\s*<cuda/[^>]*>|\bcuda::", "libcu++ (<cuda/…>)"),
     (r"#\s*include\s*<cutlass/[^>]*>|\bcutlass::|\bcute::", "CUTLASS"),
     (r"#\s*include\s*<cuda_fp8\.h>|\b__nv_fp8", "fp8 (<cuda_fp8.h>)"),
-    (r"\b__pipeline_\w+|\b__cvta_\w+|\b__cluster\w+|\bcluster_group\b|\bthis_cluster\b",
+    (
+        r"\b__pipeline_\w+|\b__cvta_\w+|\b__cluster\w+|\bcluster_group\b|\bthis_cluster\b",
         "asynchronous copies and clusters",
     ),
     (r"\b__(?:shfl|ballot|any|all)(?:_up|_down|_xor)?\s*\(", "warp functions without _sync"),

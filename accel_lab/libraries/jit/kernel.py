@@ -78,9 +78,8 @@ class Kernel(Address):
             raise InvalidArgument(f"globals are those of another kernel, not {globals!r}")
         self._repeats = MessageCache()
         self.ref = self._compile()
-        if globals is None:
-            globals = Globals(self.device, (source, *self.headers.values()))
-        self.globals = globals
+        texts = source, *self.headers.values()
+        self.globals = globals if globals is not None else Globals(self.device, texts)
 
     def __call__(
         self,

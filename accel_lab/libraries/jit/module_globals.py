@@ -1,8 +1,8 @@
 """The `__constant__` and `__device__` variables of a kernel's source, as buffers.
 
 What has a buffer is copied into the variable before a launch and, but for a `__constant__`, out of
-it behind the launch. So its value is that of the buffer: it outlives the context, another kernel can
-have the same, and it is set and read like any buffer.
+it behind the launch. So its value is that of the buffer: it outlives the context, another kernel
+can have the same, and it is set and read like any buffer.
 """
 
 import re
@@ -77,7 +77,9 @@ class Globals(MutableMapping[str, AccelRef]):
         """
         if name not in self.declared:
             known = ", ".join(self.declared) or "none"
-            text = f"the source has no __constant__ or __device__ variable {name!r}; it has: {known}"
+            text = (
+                f"the source has no __constant__ or __device__ variable {name!r}; it has: {known}"
+            )
             raise InvalidArgument(text)
         ref = value if isinstance(value, AccelRef) else self._device.put(np.asarray(value))
         self._refs[name] = ref

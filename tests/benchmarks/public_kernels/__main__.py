@@ -7,13 +7,17 @@ They are not part of the project. Fetch them first, each into a folder of the on
 """
 
 import argparse
+import sys
 from pathlib import Path
 
 from accel_lab import System
-from tests.benchmarks.public_kernels import llmc, samples
+from tests.benchmarks.public_kernels import attention, llmc, pictures, samples
 from tests.benchmarks.public_kernels.run import commit_of, run, source_of
 
-COLLECTIONS = (("llm.c", llmc.cases), ("cuda-samples", samples.cases))
+COLLECTIONS = (
+    ("llm.c", (llmc.cases, attention.cases)),
+    ("cuda-samples", (samples.cases, pictures.cases)),
+)
 
 
 def main() -> None:
@@ -27,26 +31,30 @@ def main() -> None:
     folder, backend, only, show = given.folder, given.backend, given.only, given.show
     with System(backend, devices=1) as lab:
         for name, cases in COLLECTIONS:
-            chosen = [case for case in cases() if only in case.kernel]
+            chosen = [case for some in cases for case in some() if only in case.kernel]
             if show:
                 for case in chosen:
-                    print(source_of(case, folder / name))
+                    _say(source_of(case, folder / name))
                 continue
             outcomes = []
             host = lab.backend == "host"
             for one in run(lab.devices[0], folder / name, chosen, host=host):
                 outcomes.append(one)
                 state = ("equal" if not one.said else "wrong") if one.ran else "refused"
-                print(f"{state:8}{one.case.files[-1].rpartition('/')[2]}: {one.case.kernel}")
+                _say(f"{state:8}{one.case.files[-1].rpartition('/')[2]}: {one.case.kernel}")
                 if one.said:
-                    print("        " + one.said.replace("\n", "\n        ")[:1500])
+                    _say("        " + one.said.replace("\n", "\n        ")[:1500])
             ran, said = sum(one.ran for one in outcomes), sum(not one.said for one in outcomes)
             refused = len(outcomes) - ran
-            print(
+            _say(
                 f"{name} at {commit_of(folder / name)} on {lab.backend}: {len(outcomes)} kernels, "
-                f"{ran} ran, {said} equal, {refused} refused",
-                flush=True,
+                f"{ran} ran, {said} equal, {refused} refused"
             )
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -27,10 +27,10 @@ class Case(NamedTuple):
     grid: Any
     block: Any
     args: tuple[Any, ...]
-    expected: Mapping[int, Array]
+    expected: Mapping[int, Any]
     shared_bytes: int = 0
     cooperative: bool = False
-    variables: Mapping[str, Array] = {}
+    variables: Mapping[str, Any] = {}
     options: tuple[str, ...] = ()
     rtol: float = 2e-6
     on_host: tuple[str, ...] = ()

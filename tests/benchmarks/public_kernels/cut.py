@@ -1,7 +1,7 @@
 """A kernel's text as it stands in a file for nvcc, without the program around it.
 
-Kept are the preprocessor's lines and, unchanged and in their order, the declarations that the kernel
-needs, those that these need, and so on. Left out are the host's functions and its headers.
+Kept are the preprocessor's lines and, unchanged and in their order, the declarations that the
+kernel needs, those that these need, and so on. Left out are the host's functions and its headers.
 """
 
 import re
@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _TOKEN = re.compile(
-    r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|[{}();]|#(?:\\\n|[^\n])*", re.S
+    r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|[{}();]|#(?:\\\n|[^\n])*",
+    re.DOTALL,
 )
 _KEPT_HEADERS = re.compile(
     r"#\s*include\s*[<\"](?:cooperative_groups(?:/\w+)?\.h|cuda_fp16\.h|cuda_bf16\.h|float\.h"
@@ -20,7 +21,9 @@ _HOSTS_OWN = re.compile(
     r"\bcuda(?:Stream|Event|Error|DeviceProp|Malloc|Free|Memcpy)\w*|\bcublas\w*|<<<|\bstd::\w*stream"
 )
 _DEVICE = re.compile(r"__(?:global|device|constant|shared|managed)__")
-_TYPE = re.compile(r"\s*(?:template\b.*?>\s*)?(?:struct|class|union|enum|typedef|using|namespace)\b", re.S)
+_TYPE = re.compile(
+    r"\s*(?:template\b.*?>\s*)?(?:struct|class|union|enum|typedef|using|namespace)\b", re.DOTALL
+)
 _ATTRIBUTES = re.compile(
     r"\b(?:__launch_bounds__|__align__|alignas|__attribute__)\s*\([^()]*(?:\([^()]*\)[^()]*)*\)"
 )
@@ -88,7 +91,7 @@ def _ends(text: str, start: int, end: int) -> bool:
 
 
 def _bare(text: str) -> str:
-    return re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.S)
+    return re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.DOTALL)
 
 
 def _piece(text: str) -> Piece:
@@ -133,7 +136,11 @@ def _declared(stripped: str) -> Iterator[str]:
             yield named[1]
         return
     head = plain.partition("=")[0] if "operator" not in plain.partition("(")[0] else plain
-    head = re.sub(r"<[^<>]*>\s*$", "", head.partition("(")[0]) if "(" in head else re.sub(r"\[[^\]]*\]|;", "", head)
+    head = (
+        re.sub(r"<[^<>]*>\s*$", "", head.partition("(")[0])
+        if "(" in head
+        else re.sub(r"\[[^\]]*\]|;", "", head)
+    )
     named_by = _WORD.findall(head.partition("operator")[0] or head)
     yield from named_by[-1:]
     if "operator" in head:

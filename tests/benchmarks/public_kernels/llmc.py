@@ -1,6 +1,7 @@
 """Kernels of `karpathy/llm.c`, its folder `dev/cuda`: the layers of GPT-2, forward and back."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,8 @@ HS = C // NH
 EPS = 1e-5
 
 
-def _files(name: str) -> tuple[str, ...]:
+def files_of(name: str) -> tuple[str, ...]:
+    """Return what a kernel of a file is cut from."""
     return (f"{_FOLDER}common.h", f"{_FOLDER}{name}.cu")
 
 
@@ -25,32 +27,32 @@ def cases() -> Iterator[Case]:
     yield from _layernorm()
     yield from _fused_residual()
     yield from _products()
-    yield from _attention()
-    yield from _attention_backward()
     yield from _layernorm_backward()
 
 
 def _gelu(x: Array) -> Array:
-    return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+    made: Array = 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+    return made
 
 
 def _gelu_slope(x: Array) -> Array:
     scale = np.sqrt(2 / np.pi)
     t = np.tanh(scale * (x + 0.044715 * x**3))
-    return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * scale * (1 + 3 * 0.044715 * x * x)
+    made: Array = 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * scale * (1 + 3 * 0.044715 * x * x)
+    return made
 
 
 def _elementwise() -> Iterator[Case]:
     n = 1000
     x, y = uniform(n), uniform(n, seed=1)
     wide = x.astype(np.float64)
-    forward, backward = _files("gelu_forward"), _files("gelu_backward")
+    forward, backward = files_of("gelu_forward"), files_of("gelu_backward")
     yield Case(forward, "gelu_forward_kernel1", 8, 128, (zeros(n), x, n), {0: _gelu(wide)})
     yield Case(forward, "gelu_forward_kernel2", 2, 128, (zeros(n), x, n), {0: _gelu(wide)})
     slope = {0: _gelu_slope(wide) * y}
     yield Case(backward, "gelu_backward1", 8, 128, (zeros(n), x, y, n), slope)
     yield Case(backward, "gelu_backward2", 2, 128, (zeros(n), x, y, n), slope)
-    files = _files("residual_forward")
+    files = files_of("residual_forward")
     yield Case(files, "residual_forward_kernel1", 8, 128, (zeros(n), x, y, n), {0: x + y})
     yield Case(files, "residual_forward_kernel2", 2, 128, (zeros(n), x, y, n), {0: x + y})
     p, g, m, v = (uniform(n, seed=i) for i in range(4))
@@ -61,31 +63,33 @@ def _elementwise() -> Iterator[Case]:
     numbers = (n, rate, b1, b2, 0.1, 0.001, 1e-8, decay)
     for i in (1, 2):
         made = {0: p - rate * step, 2: m2, 3: v2}
-        yield Case(_files("adamw"), f"adamw_kernel{i}", 8, 128, (p, g, m, v, *numbers), made)
-    files = _files("global_norm")
+        yield Case(files_of("adamw"), f"adamw_kernel{i}", 8, 128, (p, g, m, v, *numbers), made)
+    files = files_of("global_norm")
     total = {0: np.sum(wide * wide, keepdims=True)}
     for i in (1, 2, 3):
         yield Case(files, f"norm_kernel{i}<float>", 2, 128, (zeros(1), x, n), total)
     rows = zeros(1024)
     rows[:256] = x[:256]
     parts = x[:512].reshape(2, 256).astype(np.float64)
-    yield Case(files, "norm_kernel4<float>", 2, 256, (zeros(2), x[:512], 512), {0: (parts**2).sum(1)})
     yield Case(
-        files, "global_norm_aggregate_kernel", 1, 1024, (rows[:1], 1), {0: rows[:1]}
+        files, "norm_kernel4<float>", 2, 256, (zeros(2), x[:512], 512), {0: (parts**2).sum(1)}
     )
+    yield Case(files, "global_norm_aggregate_kernel", 1, 1024, (rows[:1], 1), {0: rows[:1]})
     cube = uniform(4, 6, 5, 8)
     turned = cube.transpose(3, 2, 0, 1)
     yield Case(
-        _files("permute"), "permute_kernel", 8, 128, (cube, zeros(960), 4, 6, 5, 8), {1: turned}
+        files_of("permute"), "permute_kernel", 8, 128, (cube, zeros(960), 4, 6, 5, 8), {1: turned}
     )
 
 
 def _embedding_and_loss() -> Iterator[Case]:
     tokens, table, places = integers(B, T, below=V), uniform(V, C), uniform(T, C, seed=1)
     made = {0: table[tokens] + places}
-    given = (zeros(B, T, C), tokens, table, places, B, T, C)
+    given: tuple[Any, ...] = (zeros(B, T, C), tokens, table, places, B, T, C)
     for i, blocks in ((1, 1), (2, 16), (3, 4)):
-        yield Case(_files("encoder_forward"), f"encoder_forward_kernel{i}", blocks, 128, given, made)
+        yield Case(
+            files_of("encoder_forward"), f"encoder_forward_kernel{i}", blocks, 128, given, made
+        )
     slope = uniform(B, T, C, seed=2)
     of_table = zeros(V, C)
     np.add.at(of_table, tokens, slope)
@@ -93,14 +97,14 @@ def _embedding_and_loss() -> Iterator[Case]:
     given = (zeros(V, C), zeros(T, C), slope, tokens, B, T, C)
     for i, blocks in ((1, 16), (2, 1)):
         yield Case(
-            _files("encoder_backward"), f"encoder_backward_kernel{i}", blocks, 128, given, made
+            files_of("encoder_backward"), f"encoder_backward_kernel{i}", blocks, 128, given, made
         )
-    odds = _softmaxed(uniform(N, V))
+    odds = softmaxed(uniform(N, V))
     right, weights = integers(N, below=V, seed=3), uniform(N, seed=4)
     losses = -np.log(odds[np.arange(N), right])
     one_hot = np.eye(V, dtype=np.float32)[right]
     yield Case(
-        _files("crossentropy_forward"),
+        files_of("crossentropy_forward"),
         "crossentropy_forward_kernel1",
         1,
         128,
@@ -108,7 +112,7 @@ def _embedding_and_loss() -> Iterator[Case]:
         {0: losses},
     )
     yield Case(
-        _files("crossentropy_softmax_backward"),
+        files_of("crossentropy_softmax_backward"),
         "crossentropy_softmax_backward_kernel1",
         N * V // 128,
         128,
@@ -117,7 +121,7 @@ def _embedding_and_loss() -> Iterator[Case]:
     )
     logits = uniform(N, V)
     slopes = (odds - one_hot) * weights[:, None]
-    files = _files("classifier_fused")
+    files = files_of("classifier_fused")
     yield Case(
         files,
         "fused_classifier_kernel1",
@@ -137,7 +141,8 @@ def _embedding_and_loss() -> Iterator[Case]:
         )
 
 
-def _softmaxed(x: Array) -> Array:
+def softmaxed(x: Array) -> Array:
+    """Return the softmax of each row."""
     raised = np.exp(x.astype(np.float64) - x.max(-1, keepdims=True))
     made: Array = raised / raised.sum(-1, keepdims=True)
     return made
@@ -145,8 +150,9 @@ def _softmaxed(x: Array) -> Array:
 
 def _softmax() -> Iterator[Case]:
     x = uniform(N, V, low=-4, high=4)
-    given, made = (zeros(N, V), x, N, V), {0: _softmaxed(x)}
-    files = _files("softmax_forward")
+    given: tuple[Any, ...]
+    given, made = (zeros(N, V), x, N, V), {0: softmaxed(x)}
+    files = files_of("softmax_forward")
     launches = (
         ("softmax_forward_kernel1", 1, 64, 0),
         ("softmax_forward_kernel2", N, 64, 256),
@@ -171,9 +177,9 @@ def _normed(x: Array, weight: Array, bias: Array) -> tuple[Array, Array, Array]:
 def _layernorm() -> Iterator[Case]:
     x, weight, bias = uniform(N, C), uniform(C, seed=1), uniform(C, seed=2)
     out, mean, inverse = _normed(x, weight, bias)
-    given = (zeros(N, C), zeros(N), zeros(N), x, weight, bias, N, C)
+    given: tuple[Any, ...] = (zeros(N, C), zeros(N), zeros(N), x, weight, bias, N, C)
     made = {0: out, 1: mean, 2: inverse}
-    files = _files("layernorm_forward")
+    files = files_of("layernorm_forward")
     single = mean.astype("f")
     yield Case(files, "layernorm_forward_kernel1", 1, 64, given, made)
     yield Case(files, "mean_kernel", N, 32, (zeros(N), x, N, C, 32), {0: mean}, 128)
@@ -192,14 +198,32 @@ def _layernorm() -> Iterator[Case]:
         (5, N, 64, 0),
         (6, N // 2, (32, 2), 4 * C * 4),
     ):
-        yield Case(files, f"layernorm_forward_kernel{i}", grid, block, given, made, shared, rtol=1e-5)
+        yield Case(
+            files, f"layernorm_forward_kernel{i}", grid, block, given, made, shared, rtol=1e-5
+        )
 
 
 def _fused_residual() -> Iterator[Case]:
-    x, y, weight, bias = uniform(N, C), uniform(N, C, seed=1), uniform(C, seed=2), uniform(C, seed=3)
+    x, y, weight, bias = (
+        uniform(N, C),
+        uniform(N, C, seed=1),
+        uniform(C, seed=2),
+        uniform(C, seed=3),
+    )
     out, mean, inverse = _normed(x + y, weight, bias)
-    files = _files("fused_residual_forward")
-    given = (zeros(N, C), zeros(N, C), zeros(N), zeros(N), x, y, weight, bias, N, C)
+    files = files_of("fused_residual_forward")
+    given: tuple[Any, ...] = (
+        zeros(N, C),
+        zeros(N, C),
+        zeros(N),
+        zeros(N),
+        x,
+        y,
+        weight,
+        bias,
+        N,
+        C,
+    )
     made = {0: x + y, 1: out, 2: mean, 3: inverse}
     yield Case(files, "fused_residual_forward2", 1, N, given, made)
     for name, grid, block, shared in (
@@ -214,11 +238,11 @@ def _fused_residual() -> Iterator[Case]:
 def _products() -> Iterator[Case]:
     slope, before = uniform(N, C), uniform(C, seed=1)
     total = slope.sum(0, dtype=np.float64)
-    files = _files("matmul_backward")
-    given = (zeros(C), slope, B, T, C)
+    files = files_of("matmul_backward")
+    given: tuple[Any, ...] = (zeros(C), slope, B, T, C)
     yield Case(files, "matmul_backward_bias_kernel_naive", 1, C, given, {0: total})
     yield Case(files, "matmul_backward_bias_kernel_faster", C, 32, given, {0: total}, 128)
-    files = _files("matmul_backward_bias")
+    files = files_of("matmul_backward_bias")
     given, made = (before, slope, B, T, C), {0: before + total}
     for i, grid, block, shared in (
         (1, C, 32, 128),
@@ -228,9 +252,7 @@ def _products() -> Iterator[Case]:
         (5, (1, 4), C, 0),
     ):
         yield Case(files, f"matmul_backward_bias_kernel{i}", grid, block, given, made, shared)
-    yield Case(
-        files, "matmul_backward_bias_kernel7", (1, 2), (32, 8), (*given, 256), made, 128 * 4
-    )
+    yield Case(files, "matmul_backward_bias_kernel7", (1, 2), (32, 8), (*given, 256), made, 128 * 4)
     of_template = (*given, b"\0")
     yield Case(
         files, "matmul_backward_bias_kernel8<float, false>", (2, 1), (4, 8, 4), of_template, made
@@ -243,7 +265,7 @@ def _products() -> Iterator[Case]:
     yield Case(
         files, "reduce_add_sum_kernel", 1, 32, (before, parts, C, 3), {0: before + parts.sum(0)}
     )
-    files = _files("matmul_forward")
+    files = files_of("matmul_forward")
     x, weight, bias = uniform(128, C), uniform(128, C, seed=2), uniform(128, seed=3)
     product = x.astype(np.float64) @ weight.T + bias
     yield Case(
@@ -263,97 +285,18 @@ def _products() -> Iterator[Case]:
         (zeros(128, 128), x, weight, bias, C, 128),
         {0: product},
     )
-    yield Case(_files("nccl_all_reduce"), "set_vector", 8, 128, (zeros(1000), 1000, 2.5), {0: np.full(1000, 2.5)})
-
-
-def _attention() -> Iterator[Case]:
-    files = _files("attention_forward")
-    inp = uniform(B, T, 3, NH, HS)
-    q, k, v = inp.transpose(2, 0, 3, 1, 4)
-    scale = 1 / np.sqrt(HS)
-    scores = (q.astype(np.float64) @ k.transpose(0, 1, 3, 2)) * scale
-    causal = np.tril(np.ones((T, T), bool))
-    masked = np.where(causal, scores, -np.inf)
-    odds = _softmaxed(masked)
-    out = (odds @ v).transpose(0, 2, 1, 3).reshape(B, T, C)
-    square = (B, NH, T, T)
-    heads = (B, NH, T, HS)
-    shape, sizes = (B, T, C, NH), (B, T, NH)
-    given = (zeros(*square), inp, *shape)
-    yield Case(files, "attention_query_key_kernel1", 16, 128, given, {0: masked})
-    before = masked.astype("f")
     yield Case(
-        files, "attention_softmax_kernel1", 1, 128, (zeros(*square), before, *sizes), {0: odds}
-    )
-    x = uniform(N, V)
-    given = (zeros(N, V), x, N, V)
-    yield Case(files, "softmax_forward_kernel4", N, 64, given, {0: _softmaxed(x)}, 16)
-    given = (zeros(*square), float(scale), (scores / scale).astype("f"), B * NH, T)
-    yield Case(files, "softmax_forward_kernel5", 64, 64, given, {0: odds})
-    given = (zeros(B, T, C), odds.astype("f"), inp, *shape)
-    yield Case(files, "attention_value_kernel1", 1, 128, given, {0: out})
-    given = (zeros(*heads), zeros(*heads), zeros(*heads), inp, B, T, NH, HS)
-    yield Case(files, "permute_kernel", 16, 128, given, {0: q, 1: k, 2: v})
-    yield Case(
-        files,
-        "unpermute_kernel",
-        16,
+        files_of("nccl_all_reduce"),
+        "set_vector",
+        8,
         128,
-        (np.ascontiguousarray(q), zeros(B, T, C), B, T, NH, HS),
-        {1: q.transpose(0, 2, 1, 3)},
-    )
-    lower = np.where(causal, scores, -np.inf)
-    yield Case(
-        files, "scale_kernel", 16, 128, (scores.astype("f"), 2.0, B, NH, T), {0: lower * 2}
-    )
-    yield Case(
-        files,
-        "attention_forward_fused1",
-        (T // 2, NH, B),
-        64,
-        (zeros(B, T, C), zeros(*square), zeros(*square), inp, *shape),
-        {0: out, 2: odds},
-    )
-
-
-def _attention_backward() -> Iterator[Case]:
-    files = _files("attention_backward")
-    odds = _softmaxed(np.where(np.tril(np.ones((T, T), bool)), uniform(B, NH, T, T), -np.inf))
-    slope = uniform(B, NH, T, T, seed=1)
-    scale = 1 / np.sqrt(HS)
-    inner = np.tril(odds * slope).sum(-1, keepdims=True)
-    made = {0: scale * odds * (slope - inner) * np.tril(np.ones((T, T)))}
-    given = (zeros(B, NH, T, T), slope, odds.astype("f"), B, T, C, NH)
-    scaled = (*given[:-1], float(scale))
-    for name, grid, block, args in (
-        ("kernel1", 1, 32, given),
-        ("kernel2", (1, B * NH), 32, given),
-        ("kernel3", (T // 2, B * NH), 64, given),
-        ("kernel4", (1, B * NH), 64, given),
-        ("kernel5", (1, B * NH), 64, given),
-        ("kernel7<64>", (T, B * NH), 64, scaled),
-        ("kernel8<64>", (T // 4, B * NH), 64, scaled),
-    ):
-        yield Case(files, f"softmax_autoregressive_backward_{name}", grid, block, args, made)
-    heads, flat = uniform(B, NH, T, HS, seed=2), uniform(B, T, 3, NH, HS, seed=3)
-    three = [uniform(B, NH, T, HS, seed=i) for i in (4, 5, 6)]
-    added = flat + np.stack(three).transpose(1, 3, 0, 2, 4)
-    yield Case(
-        files, "permute_kernel_backward", 16, 128, (flat, *three, B, T, NH, HS), {0: added}
-    )
-    other = uniform(B, T, NH, HS, seed=7)
-    yield Case(
-        files,
-        "unpermute_kernel_backward",
-        16,
-        128,
-        (heads, other, B, T, NH, HS),
-        {0: heads + other.transpose(0, 2, 1, 3)},
+        (zeros(1000), 1000, 2.5),
+        {0: np.full(1000, 2.5)},
     )
 
 
 def _layernorm_backward() -> Iterator[Case]:
-    files = _files("layernorm_backward")
+    files = files_of("layernorm_backward")
     x, slope, weight = uniform(N, C), uniform(N, C, seed=1), uniform(C, seed=2)
     _, mean, inverse = _normed(x, weight, weight)
     norm = (x - mean[:, None]) * inverse[:, None]
@@ -362,7 +305,16 @@ def _layernorm_backward() -> Iterator[Case]:
     back = (back - norm * (through * norm).mean(-1, keepdims=True)) * inverse[:, None]
     of_weight, of_bias = (norm * slope).sum(0), slope.sum(0)
     made = {0: back, 1: of_weight, 2: of_bias}
-    given = (zeros(N, C), zeros(C), zeros(C), slope, x, weight, mean.astype("f"), inverse.astype("f"))
+    given: tuple[Any, ...] = (
+        zeros(N, C),
+        zeros(C),
+        zeros(C),
+        slope,
+        x,
+        weight,
+        mean.astype("f"),
+        inverse.astype("f"),
+    )
     shape = (B, T, C)
     four = "<float, float, float, float>"
     yield Case(files, "layernorm_backward_kernel1", 1, 64, (*given, *shape), made, rtol=1e-5)

@@ -75,7 +75,7 @@ def _shown(checkout: Path, file: str) -> str:
 
 
 def _git(checkout: Path, *words: str) -> str:
-    done = subprocess.run(  # noqa: S603 - git, on the user's own checkout
+    done = subprocess.run(
         ["git", "-C", str(checkout), *words],  # noqa: S607 - whichever is there
         check=True,
         capture_output=True,

@@ -138,9 +138,7 @@ class CudaKernel:
             numbers=self._numbers,
         )
 
-    def _check(
-        self, grid: Triple, block: Triple, shared_bytes: int, *, cooperative: bool
-    ) -> None:
+    def _check(self, grid: Triple, block: Triple, shared_bytes: int, *, cooperative: bool) -> None:
         name = self.name
         self.limits.check(block, shared_bytes)
         for what, given, limits in (("block", block, _BLOCK_LIMITS), ("grid", grid, _GRID_LIMITS)):
