@@ -14,8 +14,9 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from accel_lab.backends.host.lacking import lacking, without_comments
+from accel_lab.backends.host.lacking import lacking
 from accel_lab.errors import CompileError
+from accel_lab.libraries.jit.comments import without_comments
 from accel_lab.libraries.jit.messages import Compile, compile_error
 from accel_lab.libraries.jit.signature import PREFIX, reflection
 
@@ -54,18 +55,26 @@ _FLAGS = (
     "-fdiagnostics-color=never",
 )
 _LOG_LIMIT = 64 << 10
+_PARENTHESES = r"\([^()]*(?:\([^()]*\)[^()]*)*\)"
+_ALIGNMENT = re.compile(rf"\b(?:__align__|alignas)\s*{_PARENTHESES}")
+_DECLARATOR = r"[A-Za-z_]\w*\s*\[\s*\](?:\s*\[[^\]]*\])*"
 _SHARED_ARRAY = re.compile(
-    r"\b(?:extern\s+__shared__|__shared__\s+extern)\s+(?P<type>[^;=]*?)\b(?P<name>[A-Za-z_]\w*)"
-    r"\s*\[\s*\](?P<rest>(?:\s*\[[^\]]*\])*)\s*;"
+    rf"(?:{_ALIGNMENT.pattern}\s*)*\b(?:extern\b(?P<before>[^;{{}}=\"]*?)\b__shared__"
+    rf"|__shared__\s+extern)\b(?P<type>[^;={{}}]*?)(?P<names>{_DECLARATOR}(?:\s*,\s*{_DECLARATOR})*)"
+    r"\s*;"
 )
-_ALIGNMENT = re.compile(r"\b(?:__align__|alignas)\s*\([^()]*(?:\([^()]*\))?[^()]*\)")
-_STATIC = re.compile(  # the shim's __shared__ and __constant__ say it already
-    r"\bstatic\s+(?P<before>(?:__device__\s+)?__(?:shared|constant)__)"
+_NAMED = re.compile(r"(?P<name>[A-Za-z_]\w*)\s*\[\s*\](?P<rest>(?:\s*\[[^\]]*\])*)")
+_ALIGNED = re.compile(rf"\b(?P<word>__shared__)\s+(?P<alignment>alignas\s*{_PARENTHESES})")
+_STATIC = re.compile(  # the shim's __shared__ says it already, and must not for the others
+    r"\bstatic\s+(?P<before>(?:__device__\s+)?__(?:shared|constant)__"
+    r"|(?:__device__|__managed__)(?=[^(){};]*?[\w\]]\s*[=;]))"
     r"|(?P<after>__(?:shared|constant)__)\s+static\b"
 )
 _SYNCHRONISES = re.compile(
     r"\b__(?:sync|shfl|ballot|any|all|match|reduce|activemask)\w*|\b__nanosleep\b"
+    r"|\bcooperative_groups\b"
 )
+_WAITS_FOR_GRID = re.compile(r"\b(?:this_grid|grid_group)\b")
 _MACRO_OF_KERNELS = re.compile(r"#\s*define\b(?:[^\n]|\\\n)*?__global__")
 
 # In the signature: how the launch gets from an array of addresses to the kernel's arguments.
@@ -83,9 +92,10 @@ static void** $arguments;
 static void $thread() {{ $signature_of::$Kernel::$call($kernel, $arguments); }}
 extern "C" __attribute__((visibility("default"))) const char* {launch}(
     void** $given, unsigned $gx, unsigned $gy, unsigned $gz, unsigned $bx, unsigned $by,
-    unsigned $bz) {{
+    unsigned $bz, bool $together, size_t $dynamic) {{
   $arguments = $given;
-  return $shim::$run_grid(dim3($gx, $gy, $gz), dim3($bx, $by, $bz), {fibers}, $thread);
+  return $shim::$run_grid(dim3($gx, $gy, $gz), dim3($bx, $by, $bz), {fibers}, $together, $dynamic,
+                          $thread);
 }}
 extern "C" __attribute__((visibility("default"))) const char* {printed}() {{
   return $shim::$what_was_printed();
@@ -123,7 +133,7 @@ def version_of(command: tuple[str, ...]) -> str:
 @cache
 def shim_text() -> str:
     """Return all headers of the shim, for a cache's key."""
-    return "".join(path.read_text() for path in sorted(SHIM.glob("*.h")))
+    return "".join(path.read_text() for path in sorted(SHIM.rglob("*.h")))
 
 
 def programs(command: tuple[str, ...]) -> list[str]:
@@ -162,7 +172,7 @@ def build(program: Compile, folder: Path, home: Path) -> Compiled:
     for name, text in program.included.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        path.write_text(_portable(text), encoding="utf-8")
     (folder / UNIT).write_text(translated(program), encoding="utf-8")
     done = _run(
         [
@@ -174,6 +184,7 @@ def build(program: Compile, folder: Path, home: Path) -> Compiled:
             _INCLUDED,
             "-I.",
             f"-I{SHIM}",
+            f"-I{SHIM / 'empty'}",
             "-o",
             LIBRARY,
             UNIT,
@@ -217,17 +228,26 @@ def _run(command: list[str], folder: Path | None = None) -> subprocess.Completed
 
 def translated(program: Compile) -> str:
     """Return the C++ of a program; each line of the source is on its own line still."""
-    texts = (program.text, *program.included.values())
-    fibers = any(_SYNCHRONISES.search(text) for text in texts)
+    fibers = any(_SYNCHRONISES.search(text) for text in _texts(program))
+    grid = "#define ACCEL_LAB_GRID 1\n" if waits_for_grid(program) else ""
     signature = reflection(program.name, '__attribute__((visibility("default"), used))', more=_CALL)
     launch = _LAUNCH.replace("$", PREFIX).format(
         kernel=program.name, launch=LAUNCH, printed=PRINTED, fibers=str(fibers).lower()
     )
     return (
-        f'#include "accel_lab_cuda.h"\n{_macros(program.options)}#line 1 "{program.file}"\n'
+        f'{grid}#include "accel_lab_cuda.h"\n{_macros(program.options)}#line 1 "{program.file}"\n'
         f'{_portable(program.text)}\n#line 1 "the signature of {program.base}"\n'
         f"{signature}{launch}"
     )
+
+
+def waits_for_grid(program: Compile) -> bool:
+    """Whether a kernel may wait for all blocks of its grid."""
+    return any(_WAITS_FOR_GRID.search(text) for text in _texts(program))
+
+
+def _texts(program: Compile) -> tuple[str, ...]:
+    return (program.text, *program.included.values())
 
 
 def _macros(options: tuple[str, ...]) -> str:
@@ -246,14 +266,18 @@ def _portable(source: str) -> str:
     """Rewrite what no macro can: dynamic shared memory, and words that C++ has a use for."""
     source = source.replace("__noinline__", "__attribute__((noinline))")
     source = _STATIC.sub(lambda found: found["before"] or found["after"], source)
-    return _SHARED_ARRAY.sub(_shared_pointer, source)
+    source = _ALIGNED.sub(r"\g<alignment> \g<word>", source)
+    return _SHARED_ARRAY.sub(_shared_pointers, source)
 
 
-def _shared_pointer(found: re.Match[str]) -> str:
-    element = _ALIGNMENT.sub("", found["type"]).strip()
-    name = f"(*{found['name']}){found['rest']}" if found["rest"] else f"*{found['name']}"
-    lines = "\n" * found[0].count("\n")
-    return f"{element} {name} = accel_lab_shim::dynamic_shared();{lines}"
+def _shared_pointers(found: re.Match[str]) -> str:
+    element = _ALIGNMENT.sub("", f"{found['before'] or ''} {found['type']}")
+    element = " ".join(element.split())
+    pointers = ""
+    for one in _NAMED.finditer(found["names"]):
+        name = f"(*{one['name']}){one['rest']}" if one["rest"] else f"*{one['name']}"
+        pointers += f"{element} {name} = accel_lab_shim::dynamic_shared();"
+    return pointers + "\n" * found[0].count("\n")
 
 
 def _flags(options: tuple[str, ...]) -> Iterator[str]:

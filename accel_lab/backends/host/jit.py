@@ -19,14 +19,19 @@ from accel_lab.backends.host import compiler
 from accel_lab.compute.machine.disk_cache import DiskCache, cache_folder, key_of
 from accel_lab.errors import UserCodeError
 from accel_lab.libraries.jit.arguments import Arguments, keeping
+from accel_lab.libraries.jit.elf import Variable, symbols_for, variables_of
 from accel_lab.libraries.jit.file_contents import newest_ns, sums_of
 from accel_lab.libraries.jit.limits import Limits
 from accel_lab.libraries.jit.messages import Compile, KernelFacts, Triple
+from accel_lab.libraries.jit.module_globals import Place, declared_in
 from accel_lab.libraries.jit.signature import TABLE, parameters_of, table_bytes
 
-FORMAT = 4
+FORMAT = 5
 SHARED_LIMIT = 227 << 10
-_PARAMETERS_LIMIT = 1024
+TOGETHER = 16384  # threads, each with a stack of its own
+_NO_GRID = (
+    "is for a kernel whose source has this_grid(); on the host no other may wait for all its blocks"
+)
 _LOG = "log.txt"
 _INCLUDED = "included.json"
 _PRINTS = re.compile(r"\b(?:printf|puts|putchar)\b")
@@ -56,43 +61,67 @@ class HostKernel:
         self._built = built._replace(library=b"")
         self.name = built.program.name
         self.nbytes = len(built.library)
-        self._library = _loaded(built)
+        program = built.program
+        # Of two handles of one library both would have the same variables.
+        own = bool(declared_in((program.source, *program.headers.values())))
+        self._library = _loaded(built, alone=own)
         table = ctypes.addressof(ctypes.c_char.in_dll(self._library, TABLE))
+        self._variables: dict[str, Variable] = variables_of(built.library) if own else {}
+        self._base = table - self._variables[TABLE].address if own else 0
         count = ctypes.c_uint32.from_address(table + 4).value
         parameters = parameters_of(ctypes.string_at(table, table_bytes(count)))
         self.arguments = Arguments(built.program.name, parameters, _address)
         read_only = tuple([one.read_only for one in parameters])
-        self.limits = Limits(self.name, SHARED_LIMIT, read_only=read_only)
+        why_not = "" if compiler.waits_for_grid(program) else _NO_GRID
+        self.limits = Limits(
+            self.name, SHARED_LIMIT, read_only=read_only, together=TOGETHER, why_not=why_not
+        )
         self._launch = getattr(self._library, compiler.LAUNCH)
-        self._launch.argtypes = [ctypes.c_void_p] + [ctypes.c_uint] * 6
+        self._launch.argtypes = [ctypes.c_void_p, *[ctypes.c_uint] * 6]
+        self._launch.argtypes += [ctypes.c_bool, ctypes.c_size_t]
         self._launch.restype = ctypes.c_char_p
         self._printed: Any = None
         if _PRINTS.search("".join((built.program.source, *built.program.headers.values()))):
             self._printed = getattr(self._library, compiler.PRINTED)
             self._printed.restype = ctypes.c_char_p
 
-    def enqueue(self, grid: Triple, block: Triple, shared_bytes: int, stream: Any) -> None:  # noqa: ARG002 - what is enqueued is done
+    def enqueue(
+        self,
+        grid: Triple,
+        block: Triple,
+        shared_bytes: int,
+        stream: Any,  # noqa: ARG002 - what is enqueued is done
+        *,
+        cooperative: bool,
+    ) -> None:
         """Run every block to its end.
 
         Raises:
-            InvalidArgument: more shared memory than there is.
-            UserCodeError: the threads of a block wait for each other for ever.
+            InvalidArgument: more shared memory than there is, or more threads at once.
+            UserCodeError: the threads of a block wait for each other for ever, or a lane asks for
+                the value of one that is not in its mask.
         """
         self.limits.check(block, shared_bytes)
-        _run(self.name, self._launch, self._printed, self.arguments.at, grid, block)
+        if cooperative:
+            self.limits.check_together(grid, block)
+        how = cooperative, shared_bytes
+        _run(self.name, self._launch, self._printed, self.arguments.at, grid, block, how)
 
     def again(
         self,
         grid: Triple,
         block: Triple,
-        shared_bytes: int,  # noqa: ARG002 - was looked at
+        shared_bytes: int,
         stream: Any,  # noqa: ARG002 - what is enqueued is done
+        *,
+        cooperative: bool,
     ) -> Callable[[], None]:
         """Return what runs it once more, with the arguments that are packed now."""
         at, memory = self.arguments.copy()
+        how = cooperative, shared_bytes
         # Without this object: its library goes with it when the kernel is freed.
         return keeping(
-            partial(_run, self.name, self._launch, self._printed, at, grid, block), memory
+            partial(_run, self.name, self._launch, self._printed, at, grid, block, how), memory
         )
 
     def call(self, *addresses: int) -> None:
@@ -106,7 +135,22 @@ class HostKernel:
             *(ctypes.addressof(pointers) + 8 * i for i in range(len(addresses)))
         )
         one = 1, 1, 1
-        _run(self.name, self._launch, self._printed, ctypes.addressof(at), one, one)
+        _run(self.name, self._launch, self._printed, ctypes.addressof(at), one, one, (False, 0))
+
+    def place(self, variable: str) -> Place | None:
+        """Find a variable of the source."""
+        for symbol in symbols_for(variable):
+            if (found := self._variables.get(symbol)) is not None:
+                return Place(self._base + found.address, found.nbytes, found.writable)
+        return None
+
+    def copy(self, to: int, source: int, nbytes: int, stream: Any) -> None:  # noqa: ARG002 - it is done
+        """Copy memory."""
+        ctypes.memmove(to, source, nbytes)
+
+    def address_of(self, array: Any) -> int:
+        """Return where an array begins."""
+        return _address(array)
 
     def facts(self) -> KernelFacts:
         """Return what is known of it."""
@@ -211,10 +255,10 @@ class HostJit:
         }
 
 
-def _loaded(built: Built) -> ctypes.CDLL:
-    """Load a library from where it is, or from a file that goes at once."""
+def _loaded(built: Built, *, alone: bool) -> ctypes.CDLL:
+    """Load a library from where it is, or one of its own from a file that goes at once."""
     mode = os.RTLD_LOCAL | os.RTLD_NOW
-    if built.folder is not None:
+    if built.folder is not None and not alone:
         return ctypes.CDLL(str(built.folder / compiler.LIBRARY), mode=mode)
     with TemporaryDirectory(prefix="accel_lab-") as folder:
         path = Path(folder, compiler.LIBRARY)
@@ -222,8 +266,16 @@ def _loaded(built: Built) -> ctypes.CDLL:
         return ctypes.CDLL(str(path), mode=mode)
 
 
-def _run(name: str, launch: Any, printed: Any, at: int, grid: Triple, block: Triple) -> None:
-    failure = launch(at, *grid, *block)
+def _run(
+    name: str,
+    launch: Any,
+    printed: Any,
+    at: int,
+    grid: Triple,
+    block: Triple,
+    how: tuple[bool, int],
+) -> None:
+    failure = launch(at, *grid, *block, *how)
     if printed is not None and (text := printed()):
         sys.stdout.write(text.decode(errors="replace"))
         sys.stdout.flush()

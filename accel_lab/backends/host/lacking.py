@@ -2,8 +2,9 @@
 
 import re
 
+from accel_lab.libraries.jit.comments import without_comments
+
 _LACKING = (
-    (r"cooperative_groups", "cooperative groups"),
     (r"(?:nv)?wmma\b|#\s*include\s*<mma\.h>", "tensor cores (wmma)"),
     (r"\basm\s*(?:volatile\s*)?\(", "inline PTX (asm)"),
     (r"<<<", "launches from C++ (<<<…>>>); the notebook launches a kernel by calling it"),
@@ -14,12 +15,14 @@ _LACKING = (
     (r"#\s*include\s*<cuda/[^>]*>|\bcuda::", "libcu++ (<cuda/…>)"),
     (r"#\s*include\s*<cutlass/[^>]*>|\bcutlass::|\bcute::", "CUTLASS"),
     (r"#\s*include\s*<cuda_fp8\.h>|\b__nv_fp8", "fp8 (<cuda_fp8.h>)"),
-    (r"\b__pipeline_\w+|\b__cvta_\w+|\b__cluster\w+", "asynchronous copies and clusters"),
+    (
+        r"\b__pipeline_\w+|\b__cvta_\w+|\b__cluster\w+|\bcluster_group\b|\bthis_cluster\b",
+        "asynchronous copies and clusters",
+    ),
     (r"\b__(?:shfl|ballot|any|all)(?:_up|_down|_xor)?\s*\(", "warp functions without _sync"),
     (r"\b__v\w+[24]\s*\(", "SIMD intrinsics of packed bytes"),
 )
 _PATTERNS = [(re.compile(pattern), name) for pattern, name in _LACKING]
-_COMMENTS = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
 def lacking(source: str) -> list[str]:
@@ -32,8 +35,3 @@ def lacking(source: str) -> list[str]:
             line = code.count("\n", 0, found.start()) + 1
             named.append(f"{name} (line {line})")
     return named
-
-
-def without_comments(source: str) -> str:
-    """Return a source with its lines where they were."""
-    return _COMMENTS.sub(lambda found: "\n" * found[0].count("\n"), source)

@@ -28,6 +28,7 @@ from accel_lab.libraries.jit.messages import (
     LaunchKernel,
     triples,
 )
+from accel_lab.libraries.jit.module_globals import Globals
 from accel_lab.uncopied import Address
 
 _PLAIN = frozenset({int, float, bool, complex, bytes})
@@ -50,6 +51,7 @@ class Kernel(Address):
     Attributes:
         device: where it runs.
         source, name, options, headers: what it was made of.
+        globals: the `__constant__` and `__device__` variables of the source that have buffers.
         ref: the handle of the compiled kernel.
     """
 
@@ -62,6 +64,7 @@ class Kernel(Address):
         name: str,
         options: Iterable[str] = (),
         headers: Mapping[str, str] | None = None,
+        globals: Globals | None = None,  # noqa: A002 - the word for them
     ) -> None:
         self.device = device_first(device)
         self.source = source
@@ -72,8 +75,12 @@ class Kernel(Address):
         except (TypeError, ValueError):
             text = f"options are texts, and headers texts by names, not {options!r} and {headers!r}"
             raise InvalidArgument(text) from None
+        if globals is not None and not isinstance(globals, Globals):
+            raise InvalidArgument(f"globals are those of another kernel, not {globals!r}")
         self._repeats = MessageCache()
         self.ref = self._compile()
+        texts = source, *self.headers.values()
+        self.globals = globals if globals is not None else Globals(self.device, texts)
 
     def __call__(
         self,
@@ -82,6 +89,7 @@ class Kernel(Address):
         args: Iterable[Any] = (),
         *,
         shared_bytes: int = 0,
+        cooperative: bool = False,
         timeout_s: float | None = OWN_TIMEOUT,
     ) -> Reply[None]:
         """Launch it, and return the handle of its end; does not block.
@@ -92,6 +100,8 @@ class Kernel(Address):
             args: buffers, numbers, and bytes for a struct, in the kernel's order. None is a
                 pointer to nothing.
             shared_bytes: the size of the kernel's `extern __shared__` array.
+            cooperative: whether all blocks are there at once, so that they may wait for each other
+                by `this_grid().sync()`; a grid that does not fit is refused.
             timeout_s: how long it may run before its context is replaced, as in `device.ask`; when
                 not given the device's, 600 s unless you said otherwise; None is for ever.
 
@@ -106,7 +116,8 @@ class Kernel(Address):
         ref = self.ref
         if ref.failed and not isinstance(ref.error, CompileError):
             ref = self.ref = self._compile()  # it was lost while it was being compiled
-        given = grid, block, shared_bytes, *(args if type(args) is tuple else _several(args))
+        arguments = args if type(args) is tuple else _several(args)
+        given = grid, block, shared_bytes, cooperative, self.globals.given, *arguments
         ask, repeats = self.device.ask_of, self._repeats
         try:
             return ask(LaunchKernel, (ref, *given), _launch, timeout_s, repeats)
@@ -189,7 +200,13 @@ def _several(args: Any) -> Iterable[Any]:
 
 
 def _launch(
-    kernel: Handle[CompiledKernel], grid: Extents, block: Extents, shared_bytes: int, *args: Any
+    kernel: Handle[CompiledKernel],
+    grid: Extents,
+    block: Extents,
+    shared_bytes: int,
+    cooperative: bool,  # noqa: FBT001 - as they travel
+    named: tuple[tuple[str, ...], tuple[str, ...], tuple[AccelRef, ...]],
+    *args: Any,
 ) -> LaunchKernel:
     """Return the message: grid and block as they travel, a value of None for each buffer."""
     blocks, threads = triples(grid, block)
@@ -203,7 +220,19 @@ def _launch(
             values.append(None)
         else:
             values.append(_travelling(arg))
-    return LaunchKernel(kernel, blocks, threads, tuple(refs), tuple(values), shared_bytes)
+    constants, variables, theirs = named
+    places = tuple(refs) + theirs
+    return LaunchKernel(
+        kernel,
+        blocks,
+        threads,
+        places,
+        tuple(values),
+        shared_bytes,
+        bool(cooperative),
+        constants,
+        variables,
+    )
 
 
 def _travelling(arg: Any) -> Any:

@@ -25,9 +25,11 @@ from accel_lab.libraries.jit.messages import (
     LaunchKernel,
     Triple,
 )
+from accel_lab.libraries.jit.module_globals import Globals, Holder, bind
 
 __all__ = [
     "Compile",
+    "Globals",
     "InspectKernel",
     "Kernel",
     "KernelFacts",
@@ -45,6 +47,7 @@ def compile(  # noqa: A001 - the word for it
     *,
     options: Iterable[str] = (),
     headers: Mapping[str, str] | None = None,
+    globals: Globals | None = None,  # noqa: A002 - the word for them
 ) -> Kernel:
     """Compile the kernel `name` of CUDA C++ `source` for a device; does not block.
 
@@ -53,11 +56,12 @@ def compile(  # noqa: A001 - the word for it
         options: -std=c++17 (the default), -std=c++20, -Dname=value, -Uname, --use_fast_math,
             --fmad=false, --maxrregcount=n, -lineinfo, -w. What `host` has no use for, it ignores.
         headers: texts by the names that `#include` has for them.
+        globals: those of another kernel, to share its `__constant__` and `__device__` variables.
 
     Raises:
         InvalidArgument: no such name or option, or more than a message holds (1 MiB).
     """
-    return Kernel(device, source, name, options, headers)
+    return Kernel(device, source, name, options, headers, globals)
 
 
 def launch_kernel(
@@ -67,6 +71,7 @@ def launch_kernel(
     args: Iterable[Any] = (),
     *,
     shared_bytes: int = 0,
+    cooperative: bool = False,
     timeout_s: float | None = OWN_TIMEOUT,
 ) -> Reply[None]:
     """Launch a kernel: the same as to call it.
@@ -74,7 +79,14 @@ def launch_kernel(
     Raises:
         InvalidArgument: there is no such launch.
     """
-    return kernel(grid, block, args, shared_bytes=shared_bytes, timeout_s=timeout_s)
+    return kernel(
+        grid,
+        block,
+        args,
+        shared_bytes=shared_bytes,
+        cooperative=cooperative,
+        timeout_s=timeout_s,
+    )
 
 
 def inspect_kernel(kernel: Kernel) -> Reply[KernelFacts]:
@@ -82,7 +94,7 @@ def inspect_kernel(kernel: Kernel) -> Reply[KernelFacts]:
     return kernel.inspect()
 
 
-class Loaded(Protocol):
+class Loaded(Holder, Protocol):
     """A kernel that can be launched, in its context.
 
     Attributes:
@@ -97,11 +109,13 @@ class Loaded(Protocol):
     nbytes: int
     limits: Limits
 
-    def enqueue(self, grid: Triple, block: Triple, shared_bytes: int, stream: Any) -> None:
+    def enqueue(
+        self, grid: Triple, block: Triple, shared_bytes: int, stream: Any, *, cooperative: bool
+    ) -> None:
         """Launch it with what `arguments` has packed; raises InvalidArgument if it is too large."""
 
     def again(
-        self, grid: Triple, block: Triple, shared_bytes: int, stream: Any
+        self, grid: Triple, block: Triple, shared_bytes: int, stream: Any, *, cooperative: bool
     ) -> Callable[[], object]:
         """Return what does once more what `enqueue` has just done, whatever is packed since."""
 
@@ -145,12 +159,17 @@ class JitActor(LibraryActor):
         """Pack the arguments, in order after what they wait for, and enqueue."""
         kernel: Loaded = array_of(m.kernel)
         stream = launch.stream
-        kernel.arguments.pack(m.refs, m.values, stream)
-        kernel.enqueue(m.grid, m.block, m.shared_bytes, stream.native)
-        if launch.comes_again:
+        named = {**dict.fromkeys(m.constants, True), **dict.fromkeys(m.variables, False)}
+        kernel.arguments.pack(m.arguments, m.values, stream)
+        shape = m.grid, m.block, m.shared_bytes, stream.native
+        back = bind(kernel, named, m.refs[len(m.refs) - len(named) :], stream) if named else None
+        kernel.enqueue(*shape, cooperative=m.cooperative)
+        if back is not None:
+            back()
+        if launch.comes_again and not named:
             arguments = kernel.arguments
             launch.prepare(
-                kernel.again(m.grid, m.block, m.shared_bytes, stream.native),
+                kernel.again(*shape, cooperative=m.cooperative),
                 reads=(m.kernel, *arguments.reads),
                 writes=arguments.writes,
             )

@@ -19,6 +19,8 @@ class Limits(NamedTuple):
         threads: how many a block may have.
         registers: how many each of them takes; 0 where nothing tells.
         read_only: of each parameter, whether it is a `const T*`.
+        together: how many threads a cooperative launch may have; 0 where only the device tells.
+        why_not: why it cannot be launched so; empty if it can.
     """
 
     name: str
@@ -27,6 +29,8 @@ class Limits(NamedTuple):
     threads: int = MOST_THREADS
     registers: int = 0
     read_only: tuple[bool, ...] = ()
+    together: int = 0
+    why_not: str = ""
 
     def check(self, block: tuple[int, int, int], shared_bytes: int) -> None:
         """Refuse a launch that the device would refuse.
@@ -50,4 +54,19 @@ class Limits(NamedTuple):
             raise InvalidArgument(
                 f"{self.name}: {write(shared_bytes)} of shared memory{own} are more than the "
                 f"{write(self.shared_bytes)} that a block of this device has"
+            )
+
+    def check_together(self, grid: tuple[int, int, int], block: tuple[int, int, int]) -> None:
+        """Refuse a cooperative launch that cannot be.
+
+        Raises:
+            InvalidArgument: the blocks cannot all be there at once.
+        """
+        if self.why_not:
+            raise InvalidArgument(f"{self.name}: cooperative=True {self.why_not}")
+        threads = math.prod(grid) * math.prod(block)
+        if self.together and threads > self.together:
+            raise InvalidArgument(
+                f"{self.name}: a cooperative launch has all its blocks on the device at once; grid "
+                f"{grid} of block {block} has {threads} threads, and {self.together} fit"
             )

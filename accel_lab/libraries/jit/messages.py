@@ -127,7 +127,9 @@ class LaunchKernel(Operation[None], frozen=True, array_like=True, eq=False, tag=
     """Run a compiled kernel in `grid` blocks of `block` threads, each (x, y, z).
 
     `values` are the arguments in order, with None where the next of `refs` stands. Buffers for
-    `const T*` are read, those for `T*` written. `shared_bytes` is for `extern __shared__`.
+    `const T*` are read, those for `T*` written. `shared_bytes` is for `extern __shared__`. With
+    `cooperative` all blocks are there at once and may wait for each other. The last of `refs` are
+    the buffers of the source's `constants`, then of its `variables`, which are written.
     """
 
     library: ClassVar[str] = "jit"
@@ -141,15 +143,25 @@ class LaunchKernel(Operation[None], frozen=True, array_like=True, eq=False, tag=
     refs: tuple[AccelRef, ...] = ()
     values: tuple[Any, ...] = ()
     shared_bytes: int = 0
+    cooperative: bool = False
+    constants: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
+
+    @property
+    def arguments(self) -> tuple[AccelRef, ...]:
+        """The buffers that are arguments."""
+        named = len(self.constants) + len(self.variables)
+        return self.refs[: len(self.refs) - named] if named else self.refs
 
     def infer(self) -> None:
         """Refuse what no device can launch; there is no result."""
         if triples(self.grid, self.block) != (self.grid, self.block):
             raise InvalidArgument("LaunchKernel: grid and block are (x, y, z)")
-        if self.values.count(None) != len(self.refs):
+        named = len(self.constants) + len(self.variables)
+        if self.values.count(None) + named != len(self.refs):
             raise InvalidArgument(
-                f"LaunchKernel: values has {self.values.count(None)} places for {len(self.refs)} "
-                "refs"
+                f"LaunchKernel: values has {self.values.count(None)} places for "
+                f"{len(self.refs) - named} refs"
             )
         if type(self.shared_bytes) is not int or self.shared_bytes < 0:
             raise InvalidArgument(
@@ -158,17 +170,20 @@ class LaunchKernel(Operation[None], frozen=True, array_like=True, eq=False, tag=
         limits = self.kernel.said
         if isinstance(limits, Limits):  # it is compiled
             limits.check(self.block, self.shared_bytes)
+            if self.cooperative:
+                limits.check_together(self.grid, self.block)
 
     def changes(self) -> tuple[AccelRef, ...]:
         """Return the buffers but those for `const T*`, where the kernel is here to tell."""
         kernel = getattr(self.kernel, "array", None)
         if kernel is None:
-            return self.refs
+            return (*self.arguments, *self._of(self.variables))
         parameters = zip(kernel.arguments.parameters, self.values, strict=False)
-        places = zip_longest(self.refs, [one for one, value in parameters if value is None])
-        return tuple(
+        places = zip_longest(self.arguments, [one for one, value in parameters if value is None])
+        written = tuple(
             ref for ref, one in places if ref is not None and (one is None or not one.read_only)
         )
+        return (*written, *self._of(self.variables))
 
     def only_reads(self) -> tuple[AccelRef, ...]:
         """Return the buffers for `const T*`; waits until the kernel is compiled, which tells.
@@ -179,7 +194,13 @@ class LaunchKernel(Operation[None], frozen=True, array_like=True, eq=False, tag=
         limits = self.kernel.result().said
         read_only = limits.read_only if isinstance(limits, Limits) else ()
         places = [one for one, value in zip_longest(read_only, self.values) if value is None]
-        return tuple([ref for ref, one in zip(self.refs, places, strict=False) if one])
+        read = [ref for ref, one in zip(self.arguments, places, strict=False) if one]
+        return (*read, *self._of(self.constants))
+
+    def _of(self, names: tuple[str, ...]) -> tuple[AccelRef, ...]:
+        """Return the buffers of the constants, or of the variables."""
+        end = len(self.refs) - (len(self.variables) if names is self.constants else 0)
+        return self.refs[end - len(names) : end] if names else ()
 
     @property
     def dtype_key(self) -> str:

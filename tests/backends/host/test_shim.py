@@ -200,7 +200,6 @@ def test_shared_arrays_may_be_written_in_each_of_the_usual_ways(cpu: Device) -> 
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("#include <cooperative_groups.h>", r"cooperative groups \(line 2\)"),
         ("#include <mma.h>", r"tensor cores \(wmma\) \(line 2\)"),
         ('__device__ void g() { asm volatile("bar.sync 0;"); }', r"inline PTX \(asm\) \(line 2\)"),
         ("__device__ void g() { cudaMalloc(0, 1); }", r"the CUDA runtime \(line 2\)"),

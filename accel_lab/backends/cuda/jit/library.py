@@ -1,6 +1,7 @@
 """Kernels on cuda: cubins of NVRTC, launched through the driver with arguments packed at once."""
 
 import contextlib
+import math
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -14,9 +15,11 @@ from accel_lab.backends.cuda.jit.cubin import data_of
 from accel_lab.compute.machine.disk_cache import DiskCache, cache_folder, key_of
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.jit.arguments import Arguments, keeping
+from accel_lab.libraries.jit.elf import symbols_for, variables_of
 from accel_lab.libraries.jit.file_contents import newest_ns, sums_of
 from accel_lab.libraries.jit.limits import Limits
 from accel_lab.libraries.jit.messages import Compile, KernelFacts, Triple
+from accel_lab.libraries.jit.module_globals import Place
 from accel_lab.libraries.jit.signature import TABLE, parameters_of
 
 if TYPE_CHECKING:
@@ -48,11 +51,15 @@ class Built(NamedTuple):
 class CudaKernel:
     """A kernel of a module; the module goes to `retired` with it."""
 
-    def __init__(self, built: Built, shared_limit: int, retired: list[int]) -> None:
+    def __init__(
+        self, built: Built, shared_limit: int, processors: int, retired: list[int]
+    ) -> None:
         compiled = built.compiled
         self._built = built
         self.name = built.program.name
         self._retired = retired
+        self._processors = processors
+        self._variables = variables_of(compiled.cubin)
         self.nbytes = len(compiled.cubin)
         self._module: int = driver.moduleLoadData(compiled.cubin)
         self._function: int = driver.moduleGetFunction(self._module, compiled.symbol)
@@ -69,33 +76,54 @@ class CudaKernel:
             tuple([one.read_only for one in parameters]),
         )
         self.arguments = Arguments(built.program.name, parameters, _address)
-        self._checked: tuple[Triple, Triple, int] | None = None
+        self._checked: tuple[Triple, Triple, int, bool] | None = None
         self._dynamic_bytes = 0
 
-    def enqueue(self, grid: Triple, block: Triple, shared_bytes: int, stream: Any) -> None:
+    def enqueue(
+        self, grid: Triple, block: Triple, shared_bytes: int, stream: Any, *, cooperative: bool
+    ) -> None:
         """Launch it on a stream.
 
         Raises:
             InvalidArgument: the card or the kernel allows no such launch.
         """
-        if (grid, block, shared_bytes) != self._checked:
-            self._check(grid, block, shared_bytes)
+        if (grid, block, shared_bytes, cooperative) != self._checked:
+            self._check(grid, block, shared_bytes, cooperative=cooperative)
         enqueued = stream.enqueuing()
-        driver.launchKernel(
-            self._function, *grid, *block, shared_bytes, stream.ptr, self.arguments.at, 0
-        )
+        at = self.arguments.at
+        if cooperative:
+            driver.launchCooperativeKernel(
+                self._function, *grid, *block, shared_bytes, stream.ptr, at
+            )
+        else:
+            driver.launchKernel(self._function, *grid, *block, shared_bytes, stream.ptr, at, 0)
         if enqueued is not None:
             enqueued()
 
     def again(
-        self, grid: Triple, block: Triple, shared_bytes: int, stream: Any
+        self, grid: Triple, block: Triple, shared_bytes: int, stream: Any, *, cooperative: bool
     ) -> Callable[[], object]:
         """Return what launches it once more, with the arguments that are packed now."""
         at, memory = self.arguments.copy()
-        call = partial(
-            driver.launchKernel, self._function, *grid, *block, shared_bytes, stream.ptr, at, 0
-        )
-        return keeping(call, memory)
+        shape = self._function, *grid, *block, shared_bytes, stream.ptr, at
+        if cooperative:
+            return keeping(partial(driver.launchCooperativeKernel, *shape), memory)
+        return keeping(partial(driver.launchKernel, *shape, 0), memory)
+
+    def place(self, variable: str) -> Place | None:
+        """Find a variable of the source."""
+        for symbol in symbols_for(variable):
+            if (found := self._variables.get(symbol)) is not None:
+                return Place(driver.moduleGetGlobal(self._module, symbol), found.nbytes)
+        return None
+
+    def copy(self, to: int, source: int, nbytes: int, stream: Any) -> None:
+        """Copy memory of the card, in the order of a stream."""
+        runtime.memcpyAsync(to, source, nbytes, runtime.memcpyDeviceToDevice, stream.ptr)
+
+    def address_of(self, array: Any) -> int:
+        """Return where an array begins."""
+        return _address(array)
 
     def facts(self) -> KernelFacts:
         """Return what is known of it."""
@@ -110,7 +138,7 @@ class CudaKernel:
             numbers=self._numbers,
         )
 
-    def _check(self, grid: Triple, block: Triple, shared_bytes: int) -> None:
+    def _check(self, grid: Triple, block: Triple, shared_bytes: int, *, cooperative: bool) -> None:
         name = self.name
         self.limits.check(block, shared_bytes)
         for what, given, limits in (("block", block, _BLOCK_LIMITS), ("grid", grid, _GRID_LIMITS)):
@@ -121,7 +149,21 @@ class CudaKernel:
                 self._function, driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared_bytes
             )
             self._dynamic_bytes = shared_bytes
-        self._checked = grid, block, shared_bytes
+        if cooperative:
+            self._check_together(grid, block, shared_bytes)
+        self._checked = grid, block, shared_bytes, cooperative
+
+    def _check_together(self, grid: Triple, block: Triple, shared_bytes: int) -> None:
+        """Refuse more blocks than the card runs at once."""
+        each = driver.occupancyMaxActiveBlocksPerMultiprocessor(
+            self._function, math.prod(block), shared_bytes
+        )
+        if math.prod(grid) > each * self._processors:
+            raise InvalidArgument(
+                f"{self.name}: a cooperative launch has all its blocks on the card at once; grid "
+                f"{grid} has {math.prod(grid)}, and of this block and {shared_bytes} bytes of "
+                f"shared memory {each * self._processors} fit"
+            )
 
     def __del__(self) -> None:
         if hasattr(self, "_module"):
@@ -136,6 +178,9 @@ class CudaJit:
         self._architecture = _architecture(device.index)
         self._shared_limit: int = runtime.deviceGetAttribute(
             runtime.cudaDevAttrMaxSharedMemoryPerBlockOptin, device.index
+        )
+        self._processors: int = runtime.deviceGetAttribute(
+            runtime.cudaDevAttrMultiProcessorCount, device.index
         )
         self._driver = runtime.driverGetVersion()
         self._cache = DiskCache(cache_folder() / "cuda")
@@ -186,7 +231,7 @@ class CudaJit:
         if self._retired and self._device.active.done():
             while self._retired:
                 driver.moduleUnload(self._retired.pop())
-        kernel = CudaKernel(built, self._shared_limit, self._retired)
+        kernel = CudaKernel(built, self._shared_limit, self._processors, self._retired)
         self._kernels += 1
         return kernel
 

@@ -8,12 +8,14 @@ from typing import NamedTuple
 
 from cupy.cuda import nvrtc
 
+from accel_lab.errors import CompileError
 from accel_lab.libraries.jit.includes import Includes, includes_of
 from accel_lab.libraries.jit.messages import Compile, compile_error
 from accel_lab.libraries.jit.signature import reflection
 
 _LOG_LIMIT = 64 << 10
-_CONSTANTS = re.compile(r"\b(?:INFINITY|NAN)\b")
+_CONSTANTS = re.compile(r"\b(?:INFINITY|NAN|M_[A-Z]\w*)\b")
+_UNANNOTATED = "-default-device"  # NVRTC's log names it where it helps
 _LIBCUXX = re.compile(r"#\s*include\s*<(?:cuda|cub|thrust)/")
 
 # What sources written for nvcc include. NVRTC has most of their contents itself, and no files.
@@ -45,6 +47,21 @@ _MATH = """
 #define INFINITY __int_as_float(0x7f800000)
 #define NAN __int_as_float(0x7fffffff)
 #endif
+#ifndef M_PI
+#define M_E 2.7182818284590452354
+#define M_LOG2E 1.4426950408889634074
+#define M_LOG10E 0.43429448190325182765
+#define M_LN2 0.69314718055994530942
+#define M_LN10 2.30258509299404568402
+#define M_PI 3.14159265358979323846
+#define M_PI_2 1.57079632679489661923
+#define M_PI_4 0.78539816339744830962
+#define M_1_PI 0.31830988618379067154
+#define M_2_PI 0.63661977236758134308
+#define M_2_SQRTPI 1.12837916709551257390
+#define M_SQRT2 1.41421356237309504880
+#define M_SQRT1_2 0.70710678118654752440
+#endif
 """
 _ALWAYS = "accel_lab_nvrtc.h"
 _STANDARD = {
@@ -61,6 +78,10 @@ _STANDARD = {
     ),
     **dict.fromkeys(("math.h", "cmath", "stdlib.h", "cstdlib"), ""),
     **dict.fromkeys(("cuda_runtime.h", "device_launch_parameters.h"), ""),
+    **{
+        name: f"#include <cuda/std/{name}>\nnamespace std {{ using namespace cuda::std; }}\n"
+        for name in ("type_traits", "utility", "limits")
+    },
 }
 
 
@@ -121,6 +142,16 @@ def build(program: Compile, architecture: str) -> Compiled:
     Raises:
         CompileError: with NVRTC's log.
     """
+    try:
+        return _built(program, options(program, architecture))
+    except CompileError as error:
+        if _UNANNOTATED not in error.log:
+            raise
+        # What has no annotation is the device's then, as it is on the host.
+        return _built(program, (*options(program, architecture), _UNANNOTATED))
+
+
+def _built(program: Compile, given: tuple[str, ...]) -> Compiled:
     headers = {**_STANDARD, **program.included}
     texts = tuple(text.encode() for text in headers.values())
     names = tuple(name.encode() for name in headers)
@@ -128,7 +159,7 @@ def build(program: Compile, architecture: str) -> Compiled:
     try:
         nvrtc.addNameExpression(handle, program.name)
         try:
-            nvrtc.compileProgram(handle, options(program, architecture))
+            nvrtc.compileProgram(handle, given)
         except nvrtc.NVRTCError as error:
             log = nvrtc.getProgramLog(handle)[:_LOG_LIMIT].strip() or str(error)
             raise compile_error(program, log) from error

@@ -16,6 +16,9 @@ ACCEL_LAB_ATOMIC(atomicAdd, unsigned int, old + value)
 ACCEL_LAB_ATOMIC(atomicAdd, unsigned long long, old + value)
 ACCEL_LAB_ATOMIC(atomicAdd, float, old + value)
 ACCEL_LAB_ATOMIC(atomicAdd, double, old + value)
+ACCEL_LAB_ATOMIC(atomicAdd, float2, (float2{old.x + value.x, old.y + value.y}))
+ACCEL_LAB_ATOMIC(atomicAdd, float4, (float4{old.x + value.x, old.y + value.y, old.z + value.z,
+                                            old.w + value.w}))
 ACCEL_LAB_ATOMIC(atomicSub, int, (int)((unsigned)old - (unsigned)value))
 ACCEL_LAB_ATOMIC(atomicSub, unsigned int, old - value)
 ACCEL_LAB_ATOMIC(atomicExch, int, value)
@@ -48,6 +51,12 @@ ACCEL_LAB_ATOMIC(atomicXor, unsigned long long, old ^ value)
     if (old == expected) *at = value;                                                          \
     accel_lab_shim::after_atomic();                                                            \
     return old;                                                                                \
+  }                                                                                            \
+  inline T atomicCAS_block(T* at, T expected, T value) {                                       \
+    return atomicCAS(at, expected, value);                                                     \
+  }                                                                                            \
+  inline T atomicCAS_system(T* at, T expected, T value) {                                      \
+    return atomicCAS(at, expected, value);                                                     \
   }
 ACCEL_LAB_CAS(int)
 ACCEL_LAB_CAS(unsigned int)

@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <float.h>
+#include <link.h>
 #include <limits.h>
 #include <math.h>
 #include <setjmp.h>
@@ -29,11 +30,16 @@
 #define __global__
 #define __device__
 #define __host__
-#define __constant__ static
+#define __constant__ __attribute__((visibility("hidden")))  // what is static is taken for 0
+#ifdef ACCEL_LAB_GRID
+#define __shared__ static thread_local
+#else
 #define __shared__ static
+#endif
 #define __managed__
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
+#define __maxnreg__(...)
 #define __cluster_dims__(...)
 #define __grid_constant__
 #define __align__(n) __attribute__((aligned(n)))
@@ -56,15 +62,20 @@ template <class T> inline T __ldg(const T* at) { return *at; }
 template <class T> inline T __ldca(const T* at) { return *at; }
 template <class T> inline T __ldcg(const T* at) { return *at; }
 template <class T> inline T __ldcs(const T* at) { return *at; }
-template <class T> inline void __stcg(T* at, T value) { *at = value; }
-template <class T> inline void __stcs(T* at, T value) { *at = value; }
-template <class T> inline void __stwt(T* at, T value) { *at = value; }
+template <class T> inline T __ldcv(const T* at) { return *at; }
+template <class T> inline T __ldlu(const T* at) { return *at; }
+template <class T, class V> inline void __stwb(T* at, V value) { *at = value; }
+template <class T, class V> inline void __stcg(T* at, V value) { *at = value; }
+template <class T, class V> inline void __stcs(T* at, V value) { *at = value; }
+template <class T, class V> inline void __stwt(T* at, V value) { *at = value; }
 
 inline void __threadfence() {}
 inline void __threadfence_block() {}
 inline void __threadfence_system() {}
 inline void __nanosleep(unsigned) { accel_lab_shim::give_way(); }
 [[noreturn]] inline void __trap() { abort(); }
+
+inline void __brkpt() { abort(); }
 
 inline long long clock64() {
   timespec now;

@@ -14,6 +14,17 @@ template <class A, class B> constexpr accel_lab_common<A, B> max(A a, B b) {
   return (T)a < (T)b || (T)a != (T)a ? (T)b : (T)a;
 }
 
+inline unsigned umin(unsigned a, unsigned b) { return b < a ? b : a; }
+inline unsigned umax(unsigned a, unsigned b) { return a < b ? b : a; }
+inline long long llmin(long long a, long long b) { return b < a ? b : a; }
+inline long long llmax(long long a, long long b) { return a < b ? b : a; }
+inline unsigned long long ullmin(unsigned long long a, unsigned long long b) {
+  return b < a ? b : a;
+}
+inline unsigned long long ullmax(unsigned long long a, unsigned long long b) {
+  return a < b ? b : a;
+}
+
 inline float rsqrtf(float x) { return (float)(1.0 / sqrt((double)x)); }
 inline double rsqrt(double x) { return 1.0 / sqrt(x); }
 inline float rcbrtf(float x) { return 1.0f / cbrtf(x); }
@@ -25,6 +36,10 @@ inline float cospif(float x) { return (float)cos(3.14159265358979323846 * fmod((
 inline double sinpi(double x) { return sin(3.14159265358979323846 * fmod(x, 2.0)); }
 inline double cospi(double x) { return cos(3.14159265358979323846 * fmod(x, 2.0)); }
 inline float fdividef(float a, float b) { return a / b; }
+inline void sincospif(float x, float* s, float* c) { *s = sinpif(x), *c = cospif(x); }
+inline void sincospi(double x, double* s, double* c) { *s = sinpi(x), *c = cospi(x); }
+inline float rhypotf(float a, float b) { return 1.0f / hypotf(a, b); }
+inline double rhypot(double a, double b) { return 1.0 / hypot(a, b); }
 inline float rnorm3df(float a, float b, float c) { return 1.0f / sqrtf(a * a + b * b + c * c); }
 inline float norm3df(float a, float b, float c) { return sqrtf(a * a + b * b + c * c); }
 

@@ -17,9 +17,6 @@ inline void wait_for_block(const char* doing, int predicate) {
   yield();
 }
 
-typedef unsigned long long (*Combine)(Fiber* lanes, unsigned arrived, int lane);
-static Combine combines[MAX_THREADS];
-
 // Release the lanes that have all arrived. Lanes that have ended are not waited for.
 static void complete_warp(int warp) {
   Fiber* lanes = fibers + 32 * warp;
@@ -36,10 +33,72 @@ static void complete_warp(int warp) {
                    lanes[j].doing == lanes[i].doing;
     if (!complete) continue;
     for (int j = 0; j < size; ++j)
-      if (wanted >> j & 1) lanes[j].result = combines[32 * warp + j](lanes, wanted, j);
+      if (wanted >> j & 1) lanes[j].result = lanes[j].combine(lanes, wanted, j);
     for (int j = 0; j < size; ++j)
       if (wanted >> j & 1) lanes[j].state = READY;
   }
+}
+
+// Release the tiles of several warps whose threads have all arrived.
+static void complete_tiles() {
+  for (int i = 0; i < threads; ++i) {
+    if (fibers[i].state != IN_TILE) continue;
+    int end = fibers[i].first + fibers[i].size;
+    bool complete = true;
+    for (int j = fibers[i].first; j < end && j < threads; ++j)
+      complete = complete && (fibers[j].state == ENDED ||
+                              (fibers[j].state == IN_TILE && fibers[j].first == fibers[i].first &&
+                               fibers[j].size == fibers[i].size));
+    for (int j = fibers[i].first; complete && j < end && j < threads; ++j)
+      if (fibers[j].state == IN_TILE) fibers[j].state = READY;
+  }
+}
+
+inline void wait_for_tile(const char* doing, int first, int size) {
+  if (!fibrous) return;
+  Fiber& fiber = fibers[current];
+  fiber.doing = doing;
+  fiber.mask = 0;
+  fiber.first = first;
+  fiber.size = size;
+  fiber.state = IN_TILE;
+  complete_tiles();
+  yield();
+}
+
+inline void wait_for_grid() {
+  if (!cooperative) {
+    snprintf(failure, sizeof failure,
+             "it waits for all blocks of its grid, which are there at once only in a cooperative "
+             "launch: launch it with cooperative=True");
+    stop();
+  }
+  fibers[current].doing = "this_grid().sync()";
+  fibers[current].mask = 0;
+  fibers[current].state = AT_GRID;
+  yield();
+}
+
+// Wait for the lanes that come to the same place; the others end, or wait somewhere else.
+__attribute__((noinline)) static unsigned together_at(const void* place) {
+  if (!fibrous) return 1u << current % 32;
+  Fiber& fiber = fibers[current];
+  fiber.doing = "coalesced_threads()";
+  fiber.mask = 0;
+  fiber.at = place;
+  fiber.state = MEETING;
+  yield();
+  return (unsigned)fiber.result;
+}
+
+// Say which thread of which block cannot go on with what it does, and end the launch.
+[[noreturn]] static void refuse(const char* doing, const char* why, int lane, unsigned mask) {
+  uint3 t = index_of(current);
+  snprintf(failure, sizeof failure,
+           "%s of thread (%u, %u, %u) in block (%u, %u, %u) %s %d, which is not in its mask "
+           "0x%08x",
+           doing, t.x, t.y, t.z, blockIdx.x, blockIdx.y, blockIdx.z, why, lane, mask);
+  stop();
 }
 
 static unsigned long long meet(const char* doing, unsigned mask, unsigned long long value,
@@ -49,11 +108,12 @@ static unsigned long long meet(const char* doing, unsigned mask, unsigned long l
   fiber.mask = mask;
   fiber.value = value;
   fiber.source = source;
+  if (!(mask >> current % 32 & 1)) refuse(doing, "is called by lane", current % 32, mask);
   if (!fibrous) return combine(fibers, 1, 0);
-  combines[current] = combine;
+  fiber.combine = combine;
   fiber.state = IN_WARP;
   complete_warp(current / 32);
-  if (fiber.state != READY) yield();
+  yield();  // also where all have arrived: then the lower lanes go on first
   return fiber.result;
 }
 
@@ -99,6 +159,7 @@ template <class T> unsigned long long bits_of(T value) {
 }
 
 template <class T> T exchange(const char* doing, unsigned mask, T value, int source) {
+  if (!(mask >> source & 1)) refuse(doing, "reads lane", source, mask);
   unsigned long long bits = meet(doing, mask, bits_of(value), source, from_source);
   memcpy(&value, &bits, sizeof value);
   return value;
@@ -129,15 +190,9 @@ inline void __syncwarp(unsigned mask = 0xffffffffu) {
   accel_lab_shim::meet("__syncwarp()", mask, 0, 0, accel_lab_shim::ballot);
 }
 
-// The lanes that have not ended; those that have taken another branch are among them.
-inline unsigned __activemask() {
-  using namespace accel_lab_shim;
-  if (!fibrous) return 1;
-  unsigned mask = 0;
-  int first = current / 32 * 32;
-  for (int i = 0; i < 32 && first + i < threads; ++i)
-    mask |= (unsigned)(fibers[first + i].state != ENDED) << i;
-  return mask;
+// The lanes that come here at once: those that have taken another way are not among them.
+__attribute__((noinline)) static unsigned __activemask() {
+  return accel_lab_shim::together_at(__builtin_return_address(0));
 }
 
 template <class T> T __shfl_sync(unsigned mask, T value, int source, int width = 32) {

@@ -1,31 +1,48 @@
 // CUDA's bfloat16.
 #pragma once
 
-#include "accel_lab_narrow.h"
+#include "accel_lab_pairs.h"
 
-ACCEL_LAB_NARROW(__nv_bfloat16, __nv_bfloat162, bfloat_to_float, bfloat_from)
+ACCEL_LAB_NARROW(__nv_bfloat16, bfloat_to_float, bfloat_from)
+ACCEL_LAB_PAIR(__nv_bfloat16, __nv_bfloat162)
 typedef __nv_bfloat16 nv_bfloat16;
 typedef __nv_bfloat162 nv_bfloat162;
 
 inline __nv_bfloat16 __float2bfloat16(float x) { return __nv_bfloat16(x); }
 inline __nv_bfloat16 __float2bfloat16_rn(float x) { return __nv_bfloat16(x); }
+inline __nv_bfloat16 __double2bfloat16(double x) { return __nv_bfloat16(x); }
+inline __nv_bfloat16 __int2bfloat16_rn(int x) { return __nv_bfloat16(x); }
+inline __nv_bfloat16 __uint2bfloat16_rn(unsigned x) { return __nv_bfloat16(x); }
 inline float __bfloat162float(__nv_bfloat16 x) { return x; }
+inline int __bfloat162int_rn(__nv_bfloat16 x) { return __float2int_rn(x); }
+inline int __bfloat162int_rz(__nv_bfloat16 x) { return __float2int_rz(x); }
 inline __nv_bfloat16 __ushort_as_bfloat16(unsigned short bits) {
   __nv_bfloat16 result;
   result.bits = bits;
   return result;
 }
-inline unsigned short __bfloat16_as_ushort(__nv_bfloat16 x) { return x.bits; }
-inline __nv_bfloat16 __hfma(__nv_bfloat16 a, __nv_bfloat16 b, __nv_bfloat16 c) {
-  return __nv_bfloat16(fmaf(a, b, c));
+inline __nv_bfloat16 __short_as_bfloat16(short x) {
+  return __ushort_as_bfloat16((unsigned short)x);
 }
+inline unsigned short __bfloat16_as_ushort(__nv_bfloat16 x) { return x.bits; }
+inline short __bfloat16_as_short(__nv_bfloat16 x) { return (short)x.bits; }
+
 inline __nv_bfloat162 __halves2bfloat162(__nv_bfloat16 x, __nv_bfloat16 y) { return {x, y}; }
 inline __nv_bfloat162 make_bfloat162(__nv_bfloat16 x, __nv_bfloat16 y) { return {x, y}; }
+inline __nv_bfloat162 __bfloat162bfloat162(__nv_bfloat16 x) { return {x, x}; }
+inline __nv_bfloat162 __float2bfloat162_rn(float x) {
+  return {__nv_bfloat16(x), __nv_bfloat16(x)};
+}
 inline __nv_bfloat162 __floats2bfloat162_rn(float x, float y) {
   return {__nv_bfloat16(x), __nv_bfloat16(y)};
 }
+inline __nv_bfloat162 __float22bfloat162_rn(float2 v) { return __floats2bfloat162_rn(v.x, v.y); }
 inline float2 __bfloat1622float2(__nv_bfloat162 v) { return {(float)v.x, (float)v.y}; }
 inline __nv_bfloat16 __low2bfloat16(__nv_bfloat162 v) { return v.x; }
 inline __nv_bfloat16 __high2bfloat16(__nv_bfloat162 v) { return v.y; }
-inline float __low2float(__nv_bfloat162 v) { return v.x; }
-inline float __high2float(__nv_bfloat162 v) { return v.y; }
+inline __nv_bfloat162 __low2bfloat162(__nv_bfloat162 v) { return {v.x, v.x}; }
+inline __nv_bfloat162 __high2bfloat162(__nv_bfloat162 v) { return {v.y, v.y}; }
+inline __nv_bfloat162 __lows2bfloat162(__nv_bfloat162 a, __nv_bfloat162 b) { return {a.x, b.x}; }
+inline __nv_bfloat162 __highs2bfloat162(__nv_bfloat162 a, __nv_bfloat162 b) {
+  return {a.y, b.y};
+}

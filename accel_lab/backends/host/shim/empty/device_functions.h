@@ -1,0 +1,2 @@
+// The host needs nothing of it: the shim stands before every source.
+#pragma once
