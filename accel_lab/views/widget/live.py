@@ -103,7 +103,7 @@ class LiveView(AnyWidget):
         self._unfollow()
 
     def __repr__(self) -> str:
-        return View.__repr__(self._view) if self._drawn_text is None else self._drawn_text
+        return str(self._view) if self._drawn_text is None else self._drawn_text
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """Put what a page without a widget manager shows beside the widget."""

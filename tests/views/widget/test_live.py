@@ -268,9 +268,14 @@ def test_a_view_is_drawn_once_when_it_is_shown(
     widget: LiveView, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A device that does not tell is waited for once, and text and table are of one moment."""
-    looks: list[object] = []
+    looks: list[TreeView] = []
     drawn = TreeView.drawn
-    monkeypatch.setattr(TreeView, "drawn", lambda view: (looks.append(view), drawn(view))[1])
+
+    def noted(view: TreeView) -> dict[str, Any]:
+        looks.append(view)
+        return drawn(view)
+
+    monkeypatch.setattr(TreeView, "drawn", noted)
     data, _ = widget._repr_mimebundle_()
     assert len(looks) == 1
     assert data["text/plain"] == repr(widget)
