@@ -49,8 +49,9 @@ def prepare(device: Device, name: str, size: int) -> Callable[[], Any]:
     else:
         placed = [device.put(x) for x in given]
     if name.startswith("sparse."):
-        *parts, x, block = placed
-        placed = [sparse.csr(*parts, (len(given[3]), len(given[3]))), x, block]
+        values, indices, pointers, x, block = placed
+        shape = (len(given[3]), len(given[3]))
+        placed = [sparse.csr(values, indices, pointers, shape), x, block]
     return lambda: function(*placed)
 
 

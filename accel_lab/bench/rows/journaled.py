@@ -8,11 +8,11 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
 
+from accel_lab.bench import own_loop
 from accel_lab.bench.effort import Effort
 from accel_lab.bench.operands import SMALL
 from accel_lab.bench.rounds import compare, percentile
 from accel_lab.bench.row import Budget, Row
-from accel_lab.bench.rows import own_loop
 from accel_lab.bench.rows.pipelined import Ask, axpy_of, rate_of
 from accel_lab.system import System
 

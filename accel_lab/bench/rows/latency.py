@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from time import perf_counter
 
+from accel_lab.bench import own_loop
 from accel_lab.bench.case import Send
 from accel_lab.bench.effort import Effort
 from accel_lab.bench.operands import SMALL
 from accel_lab.bench.rounds import Comparison, latencies
 from accel_lab.bench.row import Budget, Row
-from accel_lab.bench.rows import own_loop
 from accel_lab.bench.rows.peer import Peer
 from accel_lab.bench.rows.pipelined import axpy_of
 

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable
 from time import perf_counter
 
+from accel_lab.bench import own_loop
 from accel_lab.bench.effort import Effort
 from accel_lab.bench.rounds import alternate, compared, latencies
 from accel_lab.bench.row import Budget, Row
-from accel_lab.bench.rows import own_loop
 from accel_lab.bench.rows.latency import MICROSECONDS, awaiting, percentiles
 from accel_lab.compute.device import Device
 from accel_lab.compute.message.builtin import Ping
