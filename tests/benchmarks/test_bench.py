@@ -55,7 +55,7 @@ ROWS = {
         for of in ("", "-ask-p50", "-ask-p99")
     ),
     *(
-        f"libraries-{name.replace('.', '-')}-{size}"
+        f"lib-{name.replace('.', '-')}-{size}"
         for name, workload in WORKLOADS.items()
         for size in workload.host
     ),

@@ -50,7 +50,7 @@ def _rows(
 ) -> list[Row]:
     """Measure one workload against each peer, or alone where there is none."""
     rows: list[Row] = []
-    row_name = f"libraries-{name.replace('.', '-')}-{size}"
+    row_name = f"lib-{name.replace('.', '-')}-{size}"
     try:
         send = prepare(peer.device, name, size)
         send().result()
