@@ -8,7 +8,7 @@ import ctypes
 from functools import cache
 from typing import Any
 
-from cupy.cuda.driver import CUDADriverError
+from cupy.cuda import driver as cupy_driver
 
 from accel_lab.compute.machine.loaded_driver import loaded_driver
 
@@ -51,11 +51,11 @@ def call(name: str, *given: Any) -> None:
     """Call a function of the driver.
 
     Raises:
-        CUDADriverError: it does not answer with success.
+        cupy_driver.CUDADriverError: it does not answer with success.
     """
     status = getattr(_driver(), name)(*given)
     if status:
-        raise CUDADriverError(status)
+        raise cupy_driver.CUDADriverError(status)
 
 
 def current_context() -> int:
