@@ -65,7 +65,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"supervision"},
         {"device"},
         {"peers", "placement"},
-        {"assembly"},
+        {"assembly", "cluster"},
     ),
     "libraries": ({"authoring"}, {EVERY_OTHER}, {"array"}, {"fft"}),
     "backends/cuda": (

@@ -109,8 +109,8 @@ def fail_starts(device: Device, variant: int) -> int:
         finally:
             del vars(spawner)["take"]
 
-    def take() -> ContextProcess:
-        process = type(spawner).take(spawner)
+    def take(index: int) -> ContextProcess:
+        process = type(spawner).take(spawner, index)
         if variant >= len(SIGNALS) // 2:
             process.tell(Collected())
             return process
