@@ -450,8 +450,8 @@ class System(Uncopied):
         """
         ranks = self.devices if devices is None else devices
         if isinstance(self._source, ClusterSpawner):
-            named = (one.name for one in ranks if isinstance(one, Device))
-            self._source.require_one_machine(self._indices[name] for name in named)
+            ours = (self._indices[one.name] for one in ranks if one in self.devices)
+            self._source.require_one_machine(ours)
         return self.worlds.open(ranks, name, on_loss, shape)
 
     @cached_property

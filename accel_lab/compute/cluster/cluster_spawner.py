@@ -147,9 +147,11 @@ class ClusterSpawner(Uncopied):
                     self._arena,
                     lambda relay, _: self._lost(relay, node.id),
                 )
-        if relay is None or not relay.take(process):
-            process.end(f"the loss of its node, {node.name}")
-            process.far.close()
+        if relay is None:
+            process.end("its system, which was closed")
+            process.leave()
+        else:
+            relay.take(process)
 
     def _lost(self, relay: Relay, id_: str) -> None:
         """A node is gone: see which there are, before its devices ask for another place."""
@@ -168,12 +170,12 @@ class ClusterSpawner(Uncopied):
             place = self._places.place(index)
         except Exception as error:  # noqa: BLE001 - whatever the cluster says, the device waits
             process.refuse(str(error))
-            self._event_loop.call_soon(process.far.close)
+            process.leave()
             return
         process.index = place.slot
         if place.node.id == self._cluster.own:  # there is another kind of process for that
             process.end("the loss of its node")
-            process.far.close()
+            process.leave()
         else:
             self._send(process, place.node)
 

@@ -99,6 +99,7 @@ class Relay(Uncopied):
         self._poll = select.poll()
         self._poll.register(self._bell, select.POLLIN)
         self._is_over = self._is_closing = False
+        self._why = self._refusal = ""
         self._begun = threading.Event()
         self._threads = [
             threading.Thread(target=target, name=f"accel_lab {name} {machine.name}", daemon=True)
@@ -107,17 +108,20 @@ class Relay(Uncopied):
         for thread in self._threads:
             thread.start()
 
-    def take(self, process: RemoteProcess) -> bool:
-        """Have a context started there; any thread. False when the node is lost already."""
+    def take(self, process: RemoteProcess) -> None:
+        """Have a context started there; any thread. It ends at once where the node is lost."""
+        process.place = self._machine.name
         with self._lock:
-            if self._is_over:
-                return False
-            process.place = self._machine.name
-            process.ring = self._ring
-            self._processes[process.number] = process
-            self._new.append(process)
-        self._ring()
-        return True
+            is_over = self._is_over
+            if not is_over:
+                process.ring = self._ring
+                self._processes[process.number] = process
+                self._new.append(process)
+        if is_over:
+            self._end(process)
+            process.leave()
+        else:
+            self._ring()
 
     def close(self, closed: Callable[[], object]) -> None:
         """Kill the contexts, end the node's part, and call `closed`; does not wait for that."""
@@ -144,16 +148,20 @@ class Relay(Uncopied):
             if self._is_over:
                 return
             self._is_over = True
+            self._why, self._refusal = why, refusal
             processes = list(self._processes.values())
         self._begun.set()
         if not self._is_closing:
             self._gone(self, why)
         for process in processes:
-            if refusal:
-                process.refuse(refusal)
-            else:
-                process.end(f"the loss of its node, {self._machine.name}: {why}")
+            self._end(process)
         self._ring()
+
+    def _end(self, process: RemoteProcess) -> None:
+        if self._refusal:
+            process.refuse(self._refusal)
+        else:
+            process.end(f"the loss of its node, {self._machine.name}: {self._why}")
 
     # Down.
 

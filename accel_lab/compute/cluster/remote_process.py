@@ -19,7 +19,7 @@ from accel_lab.actor.event_loop import EventLoop
 from accel_lab.compute.cluster.entries import Down, Kill, Region, Tell
 from accel_lab.compute.process.bound_process import MakePipe, OutputPipe
 from accel_lab.compute.wire.side_channel import Bind, Downward, StartFailed, Upward
-from accel_lab.compute.wire.transport import SocketTransport
+from accel_lab.compute.wire.transport import SocketTransport, Transport
 
 
 class RemoteProcess:
@@ -52,7 +52,7 @@ class RemoteProcess:
         self._is_over = False
         self._event_loop = event_loop
         near, far = socket.socketpair()
-        self.wire = SocketTransport(near)
+        self.wire: Transport = SocketTransport(near)
         self.far = SocketTransport(far)
         self._outputs: dict[str, int] = {}
         self.pipes: list[OutputPipe] = []
@@ -141,6 +141,10 @@ class RemoteProcess:
         self.hear(StartFailed("BackendUnavailable", why))
         # Behind that: who reads the wire would take its end for a loss.
         self._event_loop.call_soon(self.end, why)
+
+    def leave(self) -> None:
+        """Let go of its wire, when it has been ended and no relay follows it."""
+        self._event_loop.call_soon(self.far.close)
 
     # What follows from that; system thread.
 

@@ -111,6 +111,7 @@ def fail_starts(device: Device, variant: int) -> int:
 
     def take(index: int) -> ContextProcess:
         process = type(spawner).take(spawner, index)
+        assert isinstance(process, ContextProcess)
         if variant >= len(SIGNALS) // 2:
             process.tell(Collected())
             return process
