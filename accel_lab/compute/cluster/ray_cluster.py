@@ -127,7 +127,7 @@ class RayMachine:
         except self._ray.exceptions.GetTimeoutError as error:
             text = f"Ray has started no actor on {self.name} within {START_LIMIT_S:g} s"
             raise BackendUnavailable(text) from error
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise _lost(error) from error
         if found != greeting():
             ours = greeting()
@@ -150,19 +150,19 @@ class RayMachine:
         actor, self._actor = self._actor, None
         if actor is None:
             return
-        with suppress(Exception):  # it is gone, or hangs
+        with suppress(Exception, SystemExit):  # it is gone, or hangs
             self._ray.get(actor.close.remote(), timeout=CLOSE_LIMIT_S)
-        with suppress(Exception):
+        with suppress(Exception, SystemExit):
             self._ray.kill(actor)
 
     def _call(self, method: Any, argument: Any) -> Any:
         try:
             return self._ray.get(method(argument))
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # Ray ends with that who waits as it shuts down
             raise _lost(error) from error
 
 
-def _lost(error: Exception) -> NodeLost:
+def _lost(error: BaseException) -> NodeLost:
     """Say in a line what Ray says in many."""
     text = " ".join(str(error).split("\n", 1)[0].split())
     return NodeLost(f"{type(error).__name__}: {text}" if text else type(error).__name__)

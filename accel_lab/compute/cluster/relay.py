@@ -156,6 +156,9 @@ class Relay(Uncopied):
         for process in processes:
             self._end(process)
         self._ring()
+        if not self._is_closing:  # what is left there is of no use, and who waits for it ends so
+            name = f"accel_lab leaves {self._machine.name}"
+            threading.Thread(target=self._machine.close, name=name, daemon=True).start()
 
     def _end(self, process: RemoteProcess) -> None:
         if self._refusal:

@@ -51,7 +51,7 @@ class NearMachine:
         while True:
             self._require()
             assert self.contexts is not None
-            found = self.contexts.up(0.02)
+            found = self.contexts.up(min(timeout_s, 0.02))
             if found is None or found:
                 self._require()
                 return None if found is None else _sent(found)

@@ -150,14 +150,14 @@ def test_errors_are_those_of_any_device(lab: System) -> None:
     device = lab.devices[1]
     ref = device.put(np.zeros((2, 3)))
     with pytest.raises(InvalidArgument):
-        ref @ ref  # noqa: B018 - is refused
+        ref @ ref
     with pytest.raises(UserCodeError, match="no"):
         device.run(_fail, 1).result(WAIT)
     with pytest.raises(LibraryError):
         lab.inject("library", device).result(WAIT)
     other = lab.devices[2].put(np.zeros((3, 2)))
     with pytest.raises(InvalidArgument, match="cpu2"):
-        ref @ other  # noqa: B018 - is refused
+        ref @ other
 
 
 def test_requests_are_cancelled_and_run_out_of_time(lab: System) -> None:

@@ -4,6 +4,7 @@ from typing import get_args, get_type_hints
 
 import numpy as np
 
+from accel_lab import System
 from accel_lab.compute.cluster import named_bytes
 from accel_lab.compute.cluster.entries import Region
 from accel_lab.compute.cluster.named_bytes import answered, named
@@ -27,11 +28,11 @@ from accel_lab.compute.wire.codec import (
     Done,
     Failure,
     Output,
+    Report,
     batch,
     encode_entry,
     encode_reports,
 )
-from accel_lab import System
 from accel_lab.libraries import ACTORS
 
 CARDS_ALONE = {CopyIn, Offer, Fetch}
@@ -58,8 +59,8 @@ def test_a_frame_is_looked_through() -> None:
             encode_entry(2, 0, 60.0, Upload(ref, 7, 3, 256, 1 << 20)),
             encode_entry(3, 0, None, Download(ref, 4, 512, nbytes=24)),
             encode_entry(4, 5, None, Receive((3,), "uint8", 5, 1024, 3)),
-            encode_entry(5, -6, None, Run((ref,), b"", False, Location(6, 0, 99))),
-            encode_entry(6, -7, None, Run((ref,), b"blob", False)),
+            encode_entry(5, -6, None, Run((ref,), b"", pure=False, blob_at=Location(6, 0, 99))),
+            encode_entry(6, -7, None, Run((ref,), b"blob", pure=False)),
         ]
         found = named(batch(entries))
         assert isinstance(ref, AccelRef)
@@ -70,11 +71,11 @@ def test_a_frame_is_looked_through() -> None:
 
 def test_what_is_answered_for_good() -> None:
     failure = Failure(7, "", "", "", {}, 0, b"")
-    reports = [
+    reports: list[Report] = [
         Done([1, 2]),
-        Answer(3, b"", False, []),
-        Answer(4, b"", True, []),
+        Answer(3, b"", last=False, arrays=[]),
+        Answer(4, b"", last=True, arrays=[]),
         failure,
         Output(9, "stdout", "text"),
     ]
-    assert answered(encode_reports(list(reports))) == [1, 2, 4, 7]
+    assert answered(encode_reports(reports)) == [1, 2, 4, 7]

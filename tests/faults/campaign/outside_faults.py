@@ -62,6 +62,7 @@ def send_signal(device: Device, number: int) -> ContextProcess | None:
         return None
     with suppress(ProcessLookupError):  # it has just been reaped
         os.kill(process.pid, number)
+    assert isinstance(process, ContextProcess)
     return process
 
 
