@@ -95,6 +95,8 @@ class Relay(Uncopied):
         self._new: list[RemoteProcess] = []
         self._segments: dict[int, Segment] = {}
         self._heard_of: dict[int, RemoteProcess] = {}  # by the descriptor that is polled
+        self._full: set[int] = set()
+        """The descriptors of those that had more to say than there was room for."""
         self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._poll = select.poll()
         self._poll.register(self._bell, select.POLLIN)
@@ -196,7 +198,9 @@ class Relay(Uncopied):
     def _collect(self) -> list[Down]:
         """Wait for something to say, and return it."""
         awaits = any(process.awaits for process in self._heard_of.values())
-        ready = {fd for fd, _ in self._poll.poll(LOOK_S * 1000 if awaits else None)}
+        wait_ms = 0 if self._full else LOOK_S * 1000 if awaits else None
+        ready = {fd for fd, _ in self._poll.poll(wait_ms)} | self._full
+        self._full = set()
         if self._bell in ready:
             ready.discard(self._bell)
             with suppress(BlockingIOError):
@@ -235,6 +239,7 @@ class Relay(Uncopied):
             self._processes.pop(process.number, None)
 
     def _deaf(self, process: RemoteProcess) -> None:
+        self._full.discard(process.far.fd)
         with suppress(KeyError):
             self._poll.unregister(process.far.fd)
 
@@ -242,7 +247,11 @@ class Relay(Uncopied):
         """Add the frames that a context is sent, with what they name; return how many bytes."""
         taken = 0
         try:
-            while taken <= left:
+            while True:
+                if taken > left:
+                    # It may have been read from the socket already, which is then silent about it.
+                    self._full.add(process.far.fd)
+                    break
                 payload = process.far.receive()
                 if payload is None:
                     break

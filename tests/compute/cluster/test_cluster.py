@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from accel_lab import System
+from accel_lab.compute.cluster import relay
 from accel_lab.errors import (
     Cancelled,
     DeadlineExceeded,
@@ -185,6 +186,20 @@ def test_many_messages_go_in_batches(lab: System, cluster: NearCluster) -> None:
         x = x + 1
     np.testing.assert_array_equal(x.get(), np.full(8, 3000.0))
     assert len(cluster.machines["a"].batches) - before < 1000
+
+
+def test_much_more_than_a_batch_is_sent_at_once(
+    lab: System, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What did not go with a batch goes with the next, also if nothing comes behind it."""
+    monkeypatch.setattr(relay, "BATCH_BYTES", 1 << 20)
+    value = np.random.default_rng(7).integers(0, 255, 40 << 20, np.uint8)
+    first, second = lab.devices[1:]
+    for _ in range(2):
+        refs = [first.put(value), second.put(value)]
+        for device, ref in zip((first, second), refs, strict=True):
+            device.ping().result(WAIT)
+            np.testing.assert_array_equal(ref.get(), value)
 
 
 def test_what_needs_one_machine_is_refused(lab: System) -> None:
