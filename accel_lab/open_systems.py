@@ -48,6 +48,12 @@ def _at_exit() -> None:
 atexit.register(_at_exit)
 
 
+def end_first() -> None:
+    """Have systems end before all that was loaded up to now ends with the program."""
+    atexit.unregister(_at_exit)
+    atexit.register(_at_exit)
+
+
 def _after_fork() -> None:
     for system in list(_open):
         system.orphan()

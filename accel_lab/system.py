@@ -27,6 +27,8 @@ from accel_lab.compute.arena.arena import Arena
 from accel_lab.compute.arena.ledger import ArenaStatistics
 from accel_lab.compute.arena.staging import CopyPool
 from accel_lab.compute.assembly import Assembly, Options, Recover, Results
+from accel_lab.compute.cluster.cluster_spawner import ClusterSpawner
+from accel_lab.compute.cluster.joined import Joined, Kind, join
 from accel_lab.compute.device import Device
 from accel_lab.compute.events.samples import MemorySampled, WorkTraced, WorldsSampled
 from accel_lab.compute.events.tree import Node, State
@@ -39,6 +41,7 @@ from accel_lab.compute.machine.loaded_driver import UNPROTECTED, open_contexts
 from accel_lab.compute.message.operation import DEFAULT_TIMEOUT_S
 from accel_lab.compute.message.validation import require_bytes, require_timeout, require_word
 from accel_lab.compute.output import cell_origin
+from accel_lab.compute.output.native_output import Pipe
 from accel_lab.compute.output.output_queue import OutputQueue
 from accel_lab.compute.process import standard_streams
 from accel_lab.compute.process.spawner import Spawner
@@ -124,11 +127,14 @@ class System(SeveralDevices, Uncopied):
             leaves out intermediate results that nobody can ask for any more.
         arena_bytes: limit of the host memory for transfers; a quarter of RAM when not given.
         suspend_after_s: how long a device is asked nothing before it is suspended by itself; never
-            when not given.
+            when not given. Not in a cluster.
+        cluster: `ray` takes the devices of all nodes of a Ray cluster, the notebook's own node
+            first: every GPU, or with `host` one device of each node. `devices` is a count of them.
+            It is the cluster that this process is connected to, or the one that runs here.
 
     Raises:
-        BackendUnavailable: the backend cannot run here; says what to install.
-        InvalidArgument: no such backend, device, limit, or folder for the journal.
+        BackendUnavailable: the backend cannot run here, or there is no cluster; says what to do.
+        InvalidArgument: no such backend, device, limit, cluster, or folder for the journal.
         JournalUnavailable: a package for the journal's store is missing, or its file or folder may
             not be written; says which.
     """
@@ -158,11 +164,12 @@ class System(SeveralDevices, Uncopied):
         fuse: bool = True,
         arena_bytes: int | None = None,
         suspend_after_s: float | None = None,
+        cluster: Kind | None = None,
     ) -> None:
         self._closed = True  # until there is something to close
         standard_streams.occupy()
-        self.backend, module = backends.load(backend)
-        indices = backends.indices(devices, module.device_count(), self.backend)
+        self._joined = join(cluster, backend, devices, suspend_after_s)
+        self.backend, module, indices = _loaded(self._joined, backend, devices)
         require_word(recover, "recover", get_args(Recover))
         if results is not None:
             require_word(results, "results", get_args(Results))
@@ -192,19 +199,13 @@ class System(SeveralDevices, Uncopied):
         self._indices: dict[str, int] = {}
         self._explainer = Explainer(self._indices)
         self._outputs = OutputQueue(self._patient, self.events)
-        self._spawner = Spawner(
-            self.backend,
-            Path(module.__file__).parent,
-            self._event_loop,
-            self._outputs,
-            partial(_give_up, self.backend, self._supervisors),
-        )
+        self._source = self._process_source(Path(module.__file__).parent)
         services = SharedServices(
             self.backend,
             self._event_loop,
             self._patient,
             self.events,
-            self._spawner,
+            self._source,
             self._outputs,
             self._arena,
             self._background,
@@ -240,6 +241,20 @@ class System(SeveralDevices, Uncopied):
         self._record_thread.start()
         self._closed = False
         open_systems.add(self)
+
+    def _process_source(self, folder: Path) -> Spawner | ClusterSpawner:
+        """Return what starts context processes; the modules of the backend are in the folder."""
+        pipe = partial(Pipe, outputs=self._outputs, event_loop=self._event_loop)
+        self._spawner = Spawner(
+            self.backend,
+            folder,
+            self._event_loop,
+            pipe,
+            partial(_give_up, self.backend, self._supervisors),
+        )
+        if self._joined is None:
+            return self._spawner
+        return self._joined.spawner(self._spawner, self._arena, self._event_loop, pipe)
 
     def _keep_journal(self, store: Store, limit_bytes: int | None) -> None:
         """Have what devices are sent kept in a store."""
@@ -318,7 +333,13 @@ class System(SeveralDevices, Uncopied):
             # Its faults are none of the system's.
             actors = ActorSystem(self.name, event_loop=self._event_loop)
             supervisor, spare = self._assembly.device(
-                name, index, options, None, self, actors.events
+                name,
+                index,
+                options,
+                None,
+                self,
+                actors.events,
+                elsewhere=self._is_elsewhere(index),
             )
             actor = actors.spawn(partial(DeviceActor, [supervisor], strategy), name=name)
             self._supervisors.append(supervisor)
@@ -341,12 +362,20 @@ class System(SeveralDevices, Uncopied):
             recorder.followers.append(self._writer.follow(name))
         self.recorders.append(recorder)
         self._record_thread.follow(recorder)
-        supervisor, device = self._assembly.device(name, index, options, recorder, self)
+        elsewhere = self._is_elsewhere(index)
+        supervisor, device = self._assembly.device(
+            name, index, options, recorder, self, elsewhere=elsewhere
+        )
         self._supervisors.append(supervisor)
         self._indices[name] = index
         if options.suspend_after_s is not None:
             IdleSuspension(supervisor, self._event_loop, options.suspend_after_s)
         return device
+
+    def _is_elsewhere(self, index: int) -> bool:
+        """Whether a device is on another machine."""
+        source = self._source
+        return isinstance(source, ClusterSpawner) and source.is_elsewhere(index)
 
     def _supervise(self, groups: list[Group]) -> None:
         """Start the contexts: each group's under one actor, one that stands alone under its own."""
@@ -586,6 +615,8 @@ class System(SeveralDevices, Uncopied):
             self._copies.close()
             self._arena.close()
             self.events.close()
+            if self._joined is not None:
+                self._joined.leave()
         open_systems.remove(self)
 
     def end(self) -> None:
@@ -610,7 +641,7 @@ class System(SeveralDevices, Uncopied):
         """Stop everything, and say when the last process is reaped; system thread."""
         for supervisor in self._supervisors:
             supervisor.stop(closed(supervisor.name, self.again))
-        self._spawner.close(done.set)
+        self._source.close(done.set)
 
     def orphan(self) -> None:
         """Make this copy, in a forked child, refuse everything."""
@@ -676,6 +707,17 @@ class System(SeveralDevices, Uncopied):
 
 show: Callable[[System], Any] | None = None
 """How a system shows itself in a notebook: returns a view, which stands a floor above."""
+
+
+def _loaded(
+    joined: Joined | None, backend: str, devices: int | list[int] | None
+) -> tuple[str, Any, list[int]]:
+    """Return the backend, its package, and the indices of the devices that there are to be."""
+    if joined is None:
+        name, module = backends.load(backend)
+        return name, module, backends.indices(devices, module.device_count(), name)
+    open_systems.end_first()  # while the end of what the cluster is had by is still to come
+    return *backends.load(joined.backend, here=False), joined.indices
 
 
 def _give_up(backend: str, supervisors: list[ContextSupervisor], why: str) -> None:

@@ -146,6 +146,10 @@ def _jax() -> str | None:
     return None if find_spec("jax") else "JAX is not installed"
 
 
+def _ray() -> str | None:
+    return None if find_spec("ray") else "Ray is not installed: it is the ray extra"
+
+
 PIECES: dict[str, Callable[[], str | None]] = {
     "browser": _browser,
     "compiler": _compiler,
@@ -154,6 +158,7 @@ PIECES: dict[str, Callable[[], str | None]] = {
     "node": _node,
     "notebook7": _notebook7,
     "postgres": _postgres,
+    "ray": _ray,
     "redis": _redis,
     "torch": _torch,
     "wheel": _wheel,

@@ -28,8 +28,11 @@ def parts_of(backend: str) -> set[str]:
     return {found.name for found in pkgutil.iter_modules(folders)}
 
 
-def load(backend: str) -> tuple[str, Any]:
+def load(backend: str, *, here: bool = True) -> tuple[str, Any]:
     """Return the name of a backend and its package; `auto` is `cuda` where that can run.
+
+    Parameters:
+        here: whether it is to run on this machine.
 
     Raises:
         BackendUnavailable: it cannot run here; says what to install.
@@ -43,7 +46,7 @@ def load(backend: str) -> tuple[str, Any]:
         text = f"{backend!r} is no backend; there are {', '.join(known)}"
         raise InvalidArgument(text)
     module = importlib.import_module(f"accel_lab.backends.{backend}")
-    reason = module.available()
+    reason = module.available() if here else None
     if reason:
         text = f"the {backend} backend cannot run here: {reason}"
         raise BackendUnavailable(text)

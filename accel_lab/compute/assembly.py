@@ -84,12 +84,15 @@ class Assembly:
         recorder: Recorder | None,
         system: Any,
         events: EventStream | None = None,
+        *,
+        elsewhere: bool = False,
     ) -> tuple[ContextSupervisor, Device]:
         """Return a device, and its supervisor, which has not begun; system is whose it is.
 
         Parameters:
             recorder: of what it is sent; None where that is not recorded.
             events: tell what becomes of it; the system's when not given.
+            elsewhere: whether it is on another machine, so that nothing but bytes gets there.
         """
         services = self._services if events is None else self._services.telling(events)
         supervisor = ContextSupervisor(name, index, services)
@@ -104,8 +107,12 @@ class Assembly:
         requests.outbox.timeout_s = options.timeout_s
         supervisor.requests = requests
         supervisor.reopen_after_s = options.reopen_after_s
+        if elsewhere:
+            supervisor.suspension.refusal = (
+                f"{name} is on another machine, which has no way to keep what it holds here"
+            )
         ipc_memory: IpcMemory | None = None
-        if self._is_card:
+        if self._is_card and not elsewhere:
             ipc_memory = IpcMemory(requests.unrecorded.post, services.event_loop)
             requests.connection.ipc_memory = ipc_memory
         transfers = Transfers(requests, services.arena, self._copies, ipc_memory, self.ways)

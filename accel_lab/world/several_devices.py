@@ -1,19 +1,21 @@
 """What a system does with several of its devices: worlds, placement, and copies between them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
 from accel_lab.actor.event_loop import EventLoop
 from accel_lab.actor.events import EventStream
 from accel_lab.compute.assembly import Assembly
+from accel_lab.compute.cluster.cluster_spawner import ClusterSpawner
 from accel_lab.compute.device import Device
 from accel_lab.compute.message.buffer import AccelRef, Ref
 from accel_lab.compute.message.operation import OWN_TIMEOUT, Operation
 from accel_lab.compute.peers.auto_copy import AutoCopy, copy_to
-from accel_lab.compute.peers.topology import P2pTopology
+from accel_lab.compute.peers.topology import Links, P2pTopology
 from accel_lab.compute.placement.placement import Placement, Shard
 from accel_lab.compute.placement.policies import Hints
+from accel_lab.compute.process.spawner import Spawner
 from accel_lab.compute.supervision.guests import Guests
 from accel_lab.compute.world.group_reply import GroupReply
 from accel_lab.errors import InvalidArgument
@@ -40,6 +42,7 @@ class SeveralDevices:
     _assembly: Assembly
     _indices: dict[str, int]
     _module: Any
+    _source: Spawner | ClusterSpawner
 
     @property
     def guests(self) -> Guests:
@@ -103,9 +106,12 @@ class SeveralDevices:
 
         Raises:
             InvalidArgument: there is none, or one twice, or one of another system, or too few for
-                the grid.
+                the grid; or one is on another machine.
         """
         ranks = self.devices if devices is None else devices
+        if isinstance(self._source, ClusterSpawner):
+            ours = (self._indices[one.name] for one in ranks if one in self.devices)
+            self._source.require_one_machine(ours)
         return self.worlds.open(ranks, name, on_loss, shape)
 
     @cached_property
@@ -157,7 +163,10 @@ class SeveralDevices:
     @cached_property
     def topology(self) -> P2pTopology:
         """Which devices reach each other, over what, and how fast: a heat map in a notebook."""
-        links = partial(self._module.peer_links, [*self._indices.values()])
+        links: Callable[[], Links] = partial(self._module.peer_links, [*self._indices.values()])
+        if isinstance(self._source, ClusterSpawner):
+            names = {index: name for name, index in self._indices.items()}
+            links = partial(self._source.links, names, self._module.peer_links)
         return P2pTopology(self.devices, links, self._assembly.ways)
 
     def copy(self, ref: AccelRef, *, to: Device | str | int, timeout_s: float = 60.0) -> AccelRef:

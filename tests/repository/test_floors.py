@@ -66,7 +66,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"graph"},
         {"device"},
         {"peers", "placement"},
-        {"assembly"},
+        {"assembly", "cluster"},
     ),
     "libraries": ({"authoring"}, {EVERY_OTHER}, {"array"}, {"fft"}),
     "backends/cuda": (

@@ -220,7 +220,7 @@ class Download(Operation[Any], frozen=True, array_like=True, eq=False, tag=5):
     """Copy `x` in C order into the arena.
 
     The answer is nothing, or with `with_axes` the axes of `x` as in a `Checkpoint`: None where its
-    elements do not follow each other in memory.
+    elements do not follow each other in memory. `nbytes` is for who carries the bytes on.
     """
 
     library: ClassVar[str] = "download"
@@ -228,6 +228,7 @@ class Download(Operation[Any], frozen=True, array_like=True, eq=False, tag=5):
     segment: int
     start: int
     with_axes: bool = False
+    nbytes: int = 0
 
     def only_reads(self) -> tuple[AccelRef, ...]:
         """Return nothing: each device fetches its own, and what is kept is kept by its number."""

@@ -19,9 +19,8 @@ from typing import Any
 
 from accel_lab.actor.event_loop import EventLoop
 from accel_lab.compute.machine.ring import ORDERED, make_rings
-from accel_lab.compute.output.native_output import Pipe
-from accel_lab.compute.output.output_queue import OutputQueue
 from accel_lab.compute.process import blas_threads, zygote_cache
+from accel_lab.compute.process.bound_process import MakePipe
 from accel_lab.compute.process.interpreter import interpreter
 from accel_lab.compute.process.zygote import (
     Exited,
@@ -50,9 +49,11 @@ class ContextProcess:
         number: int,
         channel: socket.socket,
         event_loop: EventLoop,
-        outputs: OutputQueue,
+        pipe: MakePipe,
     ) -> None:
         self.number = number
+        self.index = 0
+        self.place = ""
         self.pid = 0
         self.generation = 0
         self.reaped = False
@@ -85,10 +86,7 @@ class ContextProcess:
                 os.close(err_end)
                 self.wire = open_transport(wire, *rings, upper=True)
         event_loop.add_reader(self.control.fileno(), self._controlled)
-        self.pipes = [
-            Pipe(fd, stream, outputs, event_loop)
-            for fd, stream in ((out, "stdout"), (err, "stderr"))
-        ]
+        self.pipes = [pipe(fd, stream) for fd, stream in ((out, "stdout"), (err, "stderr"))]
 
     @property
     def token(self) -> tuple[str, int]:
@@ -156,6 +154,10 @@ class Spawner:
 
     Parameters:
         folder: where the modules of the backend are.
+        pipe: makes what reads an output pipe, of its descriptor and `stdout` or `stderr`.
+
+    Attributes:
+        numbers: of the processes of one system.
     """
 
     def __init__(
@@ -163,15 +165,15 @@ class Spawner:
         backend: str,
         folder: Path,
         event_loop: EventLoop,
-        outputs: OutputQueue,
+        pipe: MakePipe,
         failed: Callable[[str], None],
     ) -> None:
         self._backend = backend
         self._folder = folder
         self._event_loop = event_loop
-        self._outputs = outputs
+        self._pipe = pipe
         self._failed = failed
-        self._numbers = itertools.count(1)
+        self.numbers = itertools.count(1)
         self._child: subprocess.Popen[bytes] | None = None
         self._channel: socket.socket | None = None
         self._birth: zygote_cache.Birth | None = None
@@ -181,10 +183,15 @@ class Spawner:
         self.variables: Mapping[Any, Any] = {}
         """The environment in which processes begin, without what is added for them."""
 
-    def take(self) -> ContextProcess:
-        """Return a process to bind; it exists within milliseconds once the zygote has loaded."""
+    def take(self, index: int = 0) -> ContextProcess:
+        """Return a process to bind; it exists within milliseconds once the zygote has loaded.
+
+        Parameters:
+            index: of the device that it is to drive.
+        """
         channel = self._channel or self._start()
-        process = ContextProcess(next(self._numbers), channel, self._event_loop, self._outputs)
+        process = ContextProcess(next(self.numbers), channel, self._event_loop, self._pipe)
+        process.index = index
         self.processes[process.number] = process
         return process
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from accel_lab.actor.event_loop import EventLoop
-from accel_lab.compute.process.spawner import ContextProcess
+from accel_lab.compute.process.bound_process import BoundProcess
 from accel_lab.compute.requests.answers import InFlight
 from accel_lab.compute.residency.typed import Opened, typed
 from accel_lab.errors import AccelError, ContextLost, DeadlineExceeded
@@ -56,7 +56,7 @@ class Loss:
         device: str,
         generation: int,
         after: int,
-        process: ContextProcess,
+        process: BoundProcess,
         in_flight: InFlight | None,
         reason: Reason,
         *,

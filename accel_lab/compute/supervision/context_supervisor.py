@@ -21,8 +21,8 @@ from accel_lab.compute.lineage.markers import Explained
 from accel_lab.compute.lineage.senders import Begins
 from accel_lab.compute.machine import switch_interval
 from accel_lab.compute.output.output_router import OutputRouter
+from accel_lab.compute.process.bound_process import BoundProcess
 from accel_lab.compute.process.environment import UNKNOWN, environment
-from accel_lab.compute.process.spawner import ContextProcess
 from accel_lab.compute.recovery.recovery import Recovered, Recovery
 from accel_lab.compute.requests.answers import InFlight
 from accel_lab.compute.requests.requests import Requests, closed, open_circuit
@@ -100,7 +100,7 @@ class ContextSupervisor:
         self.health = ContextHealth()
         self.restarts = 0
         self.cause: AccelError | None = None
-        self.process: ContextProcess | None = None
+        self.process: BoundProcess | None = None
         self.events = services.events
         self._index = index
         self._services = services
@@ -148,16 +148,16 @@ class ContextSupervisor:
         services = self._services
         if self.process is not None or self.requests.state in ("stopped", "suspended"):
             return  # since a restart became due
-        process = services.spawner.take()
+        process = services.spawner.take(self._index)
         here = environment()
         new = here._replace(variables=services.spawner.variables)
         self.environment = (
-            UNKNOWN if self.requests.connection.kept else new
-        )  # it gets back what it had
+            UNKNOWN if self.requests.connection.kept or process.place else new
+        )  # it gets back what it had, or has what is on another machine
         process.bind(
             Bind(
                 services.backend,
-                self._index,
+                process.index,
                 self.requests.generation,
                 services.limit_bytes,
                 services.spill_bytes,
@@ -215,7 +215,7 @@ class ContextSupervisor:
 
     def retire(
         self, link: Link, refusal: AccelError | None = None
-    ) -> tuple[InFlight, ContextProcess] | None:
+    ) -> tuple[InFlight, BoundProcess] | None:
         """Let a context that is held or being filled go, and its process end by itself.
 
         Returns what `rest` does, and the process; None when that context is lost. System thread.
@@ -246,7 +246,7 @@ class ContextSupervisor:
         if self.recovery is not None:
             self.recovery.abandon(error)
 
-    def _let_go(self) -> tuple[Link | None, ContextProcess | None]:
+    def _let_go(self) -> tuple[Link | None, BoundProcess | None]:
         """Give up the process and its link, where this has them."""
         with self._taking:
             link, process = self._link, self.process
@@ -419,13 +419,13 @@ class ContextSupervisor:
             why = f"it shares state with a device that was lost ({cause})"
             self._lose(Reason(why, because=cause))
 
-    def _exited(self, process: ContextProcess, status: str) -> None:
+    def _exited(self, process: BoundProcess, status: str) -> None:
         try:
             self._after(process, status)
         except Exception as error:  # noqa: BLE001 - others are to hear of its end, too
             self.broke(error, None)
 
-    def _after(self, process: ContextProcess, status: str) -> None:
+    def _after(self, process: BoundProcess, status: str) -> None:
         self._services.events.publish(
             facts.ContextExited(
                 device=self.name, generation=process.generation, pid=process.pid, status=status
@@ -441,17 +441,17 @@ class ContextSupervisor:
             link.drain()
             self._services.event_loop.call_later(LAST_READ_S, self._exited_unread, process)
 
-    def _exited_unread(self, process: ContextProcess) -> None:
+    def _exited_unread(self, process: BoundProcess) -> None:
         if process is self.process:
             self._lose(Reason())
 
-    def _packet(self, process: ContextProcess, packet: Upward) -> None:
+    def _packet(self, process: BoundProcess, packet: Upward) -> None:
         try:
             self._take_in(process, packet)
         except Exception as error:  # noqa: BLE001 - the next packet is read all the same
             self.broke(error, None)
 
-    def _take_in(self, process: ContextProcess, packet: Upward) -> None:
+    def _take_in(self, process: BoundProcess, packet: Upward) -> None:
         if isinstance(packet, StartFailed):
             self._not_started(process, packet)
         if process is not self.process:
@@ -482,7 +482,7 @@ class ContextSupervisor:
             )
             self._lose(Reason(why, {"recent": recent}, {packet.seq: late}))
 
-    def _not_started(self, process: ContextProcess, packet: StartFailed) -> None:
+    def _not_started(self, process: BoundProcess, packet: StartFailed) -> None:
         why = process.failed = f"{packet.kind}: {packet.text}"
         if process is not self.process:
             return  # its end was seen before its word
@@ -503,12 +503,12 @@ class ContextSupervisor:
             process.kill()
         self.lost(error, 0 if process is None else process.number)
 
-    def _watch_later(self, process: ContextProcess) -> None:
+    def _watch_later(self, process: BoundProcess) -> None:
         pause_s = HEARTBEAT_LIMIT_S / 6
         due = time.monotonic() + pause_s
         self._services.event_loop.call_later(pause_s, self._watch, process, due)
 
-    def _watch(self, process: ContextProcess, due: float = math.inf) -> None:
+    def _watch(self, process: BoundProcess, due: float = math.inf) -> None:
         """Give up a process that gives no sign of life; this was to be called when it was `due`."""
         if process is not self.process:
             return

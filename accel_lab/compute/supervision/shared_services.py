@@ -9,7 +9,7 @@ from accel_lab.actor.event_loop import EventLoop
 from accel_lab.actor.events import EventStream
 from accel_lab.compute.arena.arena import Arena
 from accel_lab.compute.output.output_queue import OutputQueue
-from accel_lab.compute.process.spawner import Spawner
+from accel_lab.compute.process.bound_process import ProcessSource
 from accel_lab.compute.supervision.unclaimed_failures import UnclaimedFailures
 
 
@@ -26,7 +26,7 @@ class SharedServices(msgspec.Struct, frozen=True):
     event_loop: EventLoop
     patient: EventLoop
     events: EventStream
-    spawner: Spawner
+    spawner: ProcessSource
     outputs: OutputQueue
     arena: Arena
     background: UnclaimedFailures

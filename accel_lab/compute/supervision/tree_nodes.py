@@ -5,6 +5,7 @@ from typing import Any, cast
 
 from accel_lab.actor.actor import ActorRef
 from accel_lab.compute.events.tree import Node, State
+from accel_lab.compute.process.bound_process import BoundProcess
 from accel_lab.compute.supervision.context_supervisor import ContextSupervisor
 from accel_lab.compute.wire.side_channel import SPILLED
 
@@ -42,7 +43,7 @@ def node_of(supervisor: ContextSupervisor, root: str) -> Node:
         used_bytes=health.used_bytes,
         total_bytes=health.total_bytes,
         restarts=supervisor.restarts,
-        detail=f"process {process.pid}" if process is not None else _without(supervisor),
+        detail=_process(process) if process is not None else _without(supervisor),
         pid=None if process is None else process.pid or None,
         children=libraries,
     )
@@ -75,6 +76,11 @@ def _kept(supervisor: ContextSupervisor) -> Iterator[tuple[str, int]]:
         yield "moved from the device for want of room", moved
     if supervisor.requests.state == "suspended" and supervisor.requests.connection.kept_bytes:
         yield "kept while the device is suspended", supervisor.requests.connection.kept_bytes
+
+
+def _process(process: BoundProcess) -> str:
+    where = f" on {process.place}" if process.place else ""
+    return f"process {process.pid}{where}"
 
 
 def _statistics(counted: Mapping[str, int] | None) -> str:

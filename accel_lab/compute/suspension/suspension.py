@@ -33,10 +33,10 @@ from accel_lab.display.buffer_number import short
 from accel_lab.display.counts import counted
 from accel_lab.display.progress import REFRESH_S, Bar
 from accel_lab.display.sizes import size
-from accel_lab.errors import AccelError, CannotKeep, ContextLost
+from accel_lab.errors import AccelError, CannotKeep, ContextLost, InvalidArgument
 
 if TYPE_CHECKING:
-    from accel_lab.compute.process.spawner import ContextProcess
+    from accel_lab.compute.process.bound_process import BoundProcess
     from accel_lab.compute.recovery.recovery import Recovery
     from accel_lab.compute.requests.requests import Requests
     from accel_lab.compute.wire.link import Link
@@ -95,7 +95,7 @@ class Suspending(Protocol):
 
     def retire(
         self, link: "Link", refusal: AccelError | None = None
-    ) -> "tuple[InFlight, ContextProcess] | None":
+    ) -> "tuple[InFlight, BoundProcess] | None":
         """Let a context that is held or being filled go; system thread.
 
         Returns what was in flight, and the process; None when that context is lost.
@@ -126,6 +126,7 @@ class Suspension:
     Attributes:
         cause: why the device could not come back when that was last tried.
         room_bytes: returns how much the host may keep.
+        refusal: why the device cannot be suspended at all; "" where it can.
     """
 
     def __init__(self, supervisor: Suspending, event_loop: EventLoop) -> None:
@@ -137,6 +138,7 @@ class Suspension:
         self._kept: _Kept | None = None
         self.cause: AccelError | None = None
         self.room_bytes: Callable[[], int] = _room_bytes
+        self.refusal = ""
 
     @property
     def told(self) -> Suspended | None:
@@ -160,6 +162,8 @@ class Suspension:
             shown: whether a bar is to say so, if it takes over a second.
         """
         deadline = time.monotonic() + (threading.TIMEOUT_MAX if timeout_s is None else timeout_s)
+        if self.refusal:
+            raise InvalidArgument(self.refusal)
         self._supervisor.requests.pump.require_free()
         if not self._alone.acquire(timeout=max(0.0, deadline - time.monotonic())):
             raise TimeoutError(f"{self._supervisor.name} is being suspended by another thread")
@@ -194,7 +198,7 @@ class Suspension:
             if link is not None:
                 return link
 
-    def _suspend(self, link: "Link", deadline: float, bar: Bar, *, drop: bool) -> "ContextProcess":
+    def _suspend(self, link: "Link", deadline: float, bar: Bar, *, drop: bool) -> "BoundProcess":
         supervisor, began = self._supervisor, time.monotonic()
         self._quiet(link, deadline, partial(bar.at, 0))
         files = Stripes.make()
@@ -255,13 +259,13 @@ class Suspension:
             for key, why in lost.items()
         }
 
-    def _give_up(self, link: "Link", kept: _Kept, began: float) -> "ContextProcess":
+    def _give_up(self, link: "Link", kept: _Kept, began: float) -> "BoundProcess":
         """Have the system thread end the context, and wait until it has begun to.
 
         Raises:
             Overtaken: the context is lost.
         """
-        process: list[ContextProcess] = []
+        process: list[BoundProcess] = []
         supervisor, told, done = self._supervisor, kept.told, threading.Event()
 
         def let_go() -> None:
@@ -312,7 +316,7 @@ class Suspension:
             raise error.copy()
 
     def begin(
-        self, link: "Link", process: "ContextProcess", pid: int, up: Callable[[], None]
+        self, link: "Link", process: "BoundProcess", pid: int, up: Callable[[], None]
     ) -> bool:
         """A context is up: have it filled, connect it, call `up`; False when nothing is kept.
 
@@ -466,7 +470,7 @@ class Suspension:
         return reply.result(0.0)
 
 
-def _await_end(process: "ContextProcess", bar: Bar) -> None:
+def _await_end(process: "BoundProcess", bar: Bar) -> None:
     """Wait until a process that has been told to end is reaped: it holds nothing any more."""
     until = time.monotonic() + GONE_WITHIN_S
     while not process.reaped and time.monotonic() < until:

@@ -128,7 +128,10 @@ class DeviceCopy:
         at = block.segment_id, block.offset
         try:
             source.outbox.send(
-                Download(self._ref, *at), OWN_TIMEOUT, make=self._depart, settle=passage.give_up
+                Download(self._ref, *at, nbytes=passage.nbytes),
+                OWN_TIMEOUT,
+                make=self._depart,
+                settle=passage.give_up,
             )
             source.flush()
         except BaseException:

@@ -436,7 +436,9 @@ class Transfers:
             if lost is not None:
                 block.release(after=lost)
 
-        message = Download(ref, block.segment_id, block.offset, kind is CheckpointReply)
+        message = Download(
+            ref, block.segment_id, block.offset, kind is CheckpointReply, block.nbytes
+        )
         try:
             return self._requests.outbox.send(
                 message, OWN_TIMEOUT, make=make, settle=settle, nowait=nowait

@@ -62,6 +62,7 @@ def send_signal(device: Device, number: int) -> ContextProcess | None:
         return None
     with suppress(ProcessLookupError):  # it has just been reaped
         os.kill(process.pid, number)
+    assert isinstance(process, ContextProcess)
     return process
 
 
@@ -109,8 +110,9 @@ def fail_starts(device: Device, variant: int) -> int:
         finally:
             del vars(spawner)["take"]
 
-    def take() -> ContextProcess:
-        process = type(spawner).take(spawner)
+    def take(index: int) -> ContextProcess:
+        process = type(spawner).take(spawner, index)
+        assert isinstance(process, ContextProcess)
         if variant >= len(SIGNALS) // 2:
             process.tell(Collected())
             return process
