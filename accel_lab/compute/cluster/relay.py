@@ -40,7 +40,7 @@ from accel_lab.compute.cluster.named_bytes import answered, named
 from accel_lab.compute.cluster.remote_process import RemoteProcess
 from accel_lab.compute.message.builtin import TAIL_BYTES, WORD
 from accel_lab.compute.wire.side_channel import DropSegment
-from accel_lab.errors import AccelError, BackendUnavailable
+from accel_lab.errors import BackendUnavailable
 from accel_lab.uncopied import Uncopied
 
 BATCH_BYTES = 32 << 20
@@ -50,7 +50,7 @@ LOOK_S = 0.001
 UP_LIMIT_S = 10.0
 
 
-class NodeLost(AccelError):
+class NodeLost(Exception):
     """A node of the cluster is gone, or its actor is; the relay alone meets it."""
 
 
@@ -130,7 +130,7 @@ class Relay(Uncopied):
         self._is_closing = True
 
         def close() -> None:
-            with suppress(AccelError):
+            with suppress(NodeLost):
                 self._machine.close()
             self._lose("its system was closed")
             for thread in self._threads:
