@@ -95,7 +95,9 @@ class FileBytes(Uncopied):
     def reopened(self) -> BinaryIO:
         """Return the file as an object of its own, with a place in it of its own."""
         with self._open():
-            return open(f"/proc/self/fd/{self._fd}", "rb")  # noqa: PTH123 - as what is open
+            file = open(f"/proc/self/fd/{self._fd}", "rb")  # noqa: PTH123, SIM115 - as it is open
+        weakref.finalize(self, file.close)
+        return file
 
     def require_unchanged(self) -> None:
         """Refuse what was read if somebody has written to the file since it was opened.

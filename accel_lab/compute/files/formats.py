@@ -1,14 +1,17 @@
 """The formats of files, told by the end of their names, and what each reader finds."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from accel_lab.compute.files.byte_source import FileBytes
+from accel_lab.compute.files.columns import Table, read_arrow, read_parquet
 from accel_lab.compute.files.npy import read_npy
 from accel_lab.compute.files.npz import Archive
 from accel_lab.compute.files.safetensors import read_safetensors
 from accel_lab.compute.files.stored import Stored
+from accel_lab.compute.files.zarr_arrays import read_zarr
 from accel_lab.errors import InvalidArgument
 
 ONLY = "arr_0"
@@ -90,8 +93,37 @@ def _safetensors(path: Path) -> Contents:
     return Contents(arrays, refused, metadata, False, source.require_unchanged, source.close)
 
 
+def _columns(read: Callable[[FileBytes], Table], path: Path) -> Contents:
+    source = FileBytes(path)
+    try:
+        arrays, refused, close_reader = read(source)
+    except BaseException:
+        source.close()
+        raise
+
+    def close() -> None:
+        close_reader()
+        source.close()
+
+    return Contents(arrays, refused, {}, False, source.require_unchanged, close)
+
+
+def _zarr(path: Path) -> Contents:
+    arrays, refused, is_single = read_zarr(path)
+    # Each chunk is a file of its own, and other programs may add to them.
+    return Contents(arrays, refused, {}, is_single, _nothing, _nothing)
+
+
+def _nothing() -> None:
+    """Do nothing."""
+
+
 READERS: dict[str, Callable[[Path], Contents]] = {
     ".npy": _npy,
     ".npz": _npz,
     ".safetensors": _safetensors,
+    ".parquet": partial(_columns, read_parquet),
+    ".arrow": partial(_columns, read_arrow),
+    ".feather": partial(_columns, read_arrow),
+    ".zarr": _zarr,
 }

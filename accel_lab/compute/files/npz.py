@@ -3,7 +3,6 @@
 import lzma
 import struct
 import threading
-import weakref
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -105,7 +104,6 @@ class Archive:
                 file.close()
                 raise
             self._file = file
-            weakref.finalize(self, file.close)
             try:
                 for member in self.zip.infolist():
                     self._add(member)

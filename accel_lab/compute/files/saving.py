@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import shutil
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ import numpy.typing as npt
 
 from accel_lab.compute.arena.staging import CHUNK_BYTES
 from accel_lab.compute.arrays import dtypes
-from accel_lab.compute.files import npy, safetensors
+from accel_lab.compute.files import columns, npy, safetensors, zarr_arrays
 from accel_lab.compute.files.box import Place, cut
 from accel_lab.errors import FileError, InvalidArgument
 
@@ -34,13 +35,19 @@ class Outgoing(NamedTuple):
 
     def parts(self) -> Iterator[Array]:
         """Give all of it in C order; the next part is on its way while one is written."""
-        waits: list[Callable[[], Array]] = []
+        for _, part in self.placed():
+            yield part
+
+    def placed(self) -> Iterator[tuple[Place, Array]]:
+        """Give the parts, and where each begins."""
+        waits: list[tuple[Place, Callable[[], Array]]] = []
         for starts, counts in cut(self.shape, CHUNK_BYTES // dtypes.itemsize(self.dtype)):
-            waits.append(self.ask(starts, counts))
+            waits.append((starts, self.ask(starts, counts)))
             if len(waits) > 1:
-                yield waits.pop(0)()
-        for wait in waits:
-            yield wait()
+                first, wait = waits.pop(0)
+                yield first, wait()
+        for first, wait in waits:
+            yield first, wait()
 
 
 Arrays = Mapping[str, Outgoing]
@@ -58,14 +65,18 @@ def save(arrays: Arrays, path: Path, *, is_single: bool) -> None:
         OSError: no such folder, or nothing may be written there.
     """
     writer = WRITERS.get(path.suffix)
-    if writer is None:
+    if writer is None and path.suffix != ".zarr":
         text = f"{path.name} ends as none of the formats that are written here"
-        raise InvalidArgument(f"{text}: {', '.join(WRITERS)}")
+        raise InvalidArgument(f"{text}: {', '.join(WRITERS)}, .zarr")
     if is_single and path.suffix not in SINGLE:
         text = f"a {path.suffix} has arrays by their names: save({{'x': x}}, {path.name!r})"
         raise InvalidArgument(text)
+    if path.suffix == ".zarr":
+        _zarr(arrays, path, is_single=is_single)
+        return
     if not is_single and path.suffix == ".npy":
         raise InvalidArgument(f"a .npy has one array: save(x, {path.name!r}), or save a .npz")
+    assert writer is not None
     writer(arrays, path)
 
 
@@ -134,9 +145,56 @@ def _safetensors(arrays: Arrays, path: Path) -> None:
             write_parts(file, arrays[name])
 
 
-SINGLE = {".npy"}
+def _table(arrays: Arrays, path: Path) -> None:
+    """Write columns as row groups, or record batches, of as many rows as are fetched at once."""
+    kinds = {name: outgoing.dtype for name, outgoing in arrays.items()}
+    schema = columns.schema_of(kinds, path.name)
+    lengths = {outgoing.shape for outgoing in arrays.values()}
+    if len(lengths) > 1 or any(len(shape) != 1 for shape in lengths):
+        shapes = ", ".join(f"{name!r} {[*outgoing.shape]}" for name, outgoing in arrays.items())
+        raise InvalidArgument(f"{path.name}: columns are vectors of one length, not {shapes}")
+    (rows,) = next(iter(lengths), (0,))
+    widest = max((dtypes.itemsize(dtype) for dtype in kinds.values()), default=1)
+    step = CHUNK_BYTES // widest
+    with replaced(path) as file, columns.writer(file, schema, path.suffix) as write:
+        for start in range(0, rows, step):
+            count = min(step, rows - start)
+            waits = {name: made.ask((start,), (count,)) for name, made in arrays.items()}
+            write(columns.table_of({name: wait() for name, wait in waits.items()}, schema))
+
+
+def _zarr(arrays: Arrays, path: Path, *, is_single: bool) -> None:
+    path = path.resolve()
+    if path.exists() and not any((path / head).is_file() for head in zarr_arrays.HEADS):
+        raise FileError(f"{path} is there, and it is no store of Zarr's: it is not replaced")
+    beside, old = beside_of(path), beside_of(path)
+    told = {name: (outgoing.shape, outgoing.dtype) for name, outgoing in arrays.items()}
+    if not path.parent.is_dir():
+        raise FileNotFoundError(2, "No such file or directory", str(path.parent))
+    try:
+        try:
+            made = zarr_arrays.make(beside, told, is_single=is_single)
+            for name, outgoing in arrays.items():
+                for starts, part in outgoing.placed():
+                    ends = map(int.__add__, starts, part.shape)
+                    made[name][tuple(map(slice, starts, ends)) or ...] = part
+            if path.exists():
+                path.rename(old)
+            beside.rename(path)
+        except OSError as error:
+            raise FileError(f"{path} cannot be written: {error}") from error
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+        if path.exists():
+            shutil.rmtree(old, ignore_errors=True)
+
+
+SINGLE = {".npy", ".zarr"}
 WRITERS: dict[str, Callable[[Arrays, Path], None]] = {
     ".npy": _npy,
     ".npz": _npz,
     ".safetensors": _safetensors,
+    ".parquet": _table,
+    ".arrow": _table,
+    ".feather": _table,
 }
