@@ -35,11 +35,12 @@ def write(path: Path, table: Any, rows: int) -> None:
 @pytest.mark.parametrize("n", [0, 1, 1000])
 def test_columns_are_loaded_and_saved(device: Device, tmp_path: Path, suffix: str, n: int) -> None:
     require("pyarrow")
+    import pyarrow as pa
     import pyarrow.feather
     import pyarrow.parquet
 
     columns = {dtype: small(1, (n,), dtype) for dtype in KINDS}
-    write(tmp_path / f"x{suffix}", pyarrow.table(columns), 300)
+    write(tmp_path / f"x{suffix}", pa.table(columns), 300)
     refs = device.load(tmp_path / f"x{suffix}")
     for name, x in columns.items():
         assert_same(value(device, refs[name]), x)
@@ -58,11 +59,11 @@ def test_rows_are_what_numpy_takes(
     device: Device, tmp_path_factory: pytest.TempPathFactory, suffix: str, index: Any, rows: int
 ) -> None:
     require("pyarrow")
-    import pyarrow
+    import pyarrow as pa
 
     x = np.arange(50) * 3
     path = tmp_path_factory.getbasetemp() / f"rows{suffix}"
-    write(path, pyarrow.table({"x": x}), rows)
+    write(path, pa.table({"x": x}), rows)
     with device.open_file(path) as file:
         if isinstance(index, slice) and (index.step or 1) < 0:
             return
@@ -72,10 +73,10 @@ def test_rows_are_what_numpy_takes(
 @each_table
 def test_other_columns_and_nulls_are_refused(device: Device, tmp_path: Path, suffix: str) -> None:
     require("pyarrow")
-    import pyarrow
+    import pyarrow as pa
 
     path = tmp_path / f"x{suffix}"
-    write(path, pyarrow.table({"a": [1.0, None], "b": ["x", "y"], "c": [1, 2]}), 5)
+    write(path, pa.table({"a": [1.0, None], "b": ["x", "y"], "c": [1, 2]}), 5)
     with refused(device, "column of string", "names="):
         device.load(path)
     with refused(device, "'a' has 1 nulls"):
@@ -92,10 +93,10 @@ def test_other_columns_and_nulls_are_refused(device: Device, tmp_path: Path, suf
 @each_table
 def test_damaged_tables_raise_nothing_else(device: Device, tmp_path: Path, suffix: str) -> None:
     require("pyarrow")
-    import pyarrow
+    import pyarrow as pa
 
     path = tmp_path / f"x{suffix}"
-    write(path, pyarrow.table({"a": np.arange(100.0), "b": np.arange(100) % 7}), 30)
+    write(path, pa.table({"a": np.arange(100.0), "b": np.arange(100) % 7}), 30)
     whole = path.read_bytes()
     rng = np.random.default_rng(5)
     failed = 0

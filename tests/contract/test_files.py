@@ -183,9 +183,10 @@ def test_wrong_parts_are_refused(device: Device, folder: Path) -> None:
         for key, words in (((0, 0, 0), "3 axes"), (3, "axis 0 has 3 places")):
             with refused(device, words, error=OutOfBounds):
                 lazy[key]
-        for key in ([0, 1], None, True, 0.5, (..., ...), slice("a")):
+        wrong: Any
+        for wrong in ([0, 1], None, True, 0.5, (..., ...), slice("a")):
             with refused(device):
-                lazy[key]
+                lazy[wrong]
         with pytest.raises(TypeError):
             iter(lazy)
         with pytest.raises(KeyError):

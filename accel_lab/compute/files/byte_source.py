@@ -78,7 +78,7 @@ class FileBytes(Uncopied):
             while filled < view.nbytes:
                 some = view[filled : filled + MOST_AT_ONCE]
                 try:
-                    got = os.preadv(self._fd, [some], offset + filled)
+                    got = os.preadv(self._fd, [some.data], offset + filled)
                 except OSError as error:
                     raise FileError(f"{self.name} cannot be read: {error}") from error
                 if not got:

@@ -121,7 +121,7 @@ def read_parquet(source: FileBytes) -> Table:
         FileDamaged: it is none.
         FileError: pyarrow is not installed.
     """
-    pyarrow = _arrow()
+    _arrow()
     import pyarrow.parquet
 
     with _damage(source.name):
@@ -155,7 +155,7 @@ def read_parquet(source: FileBytes) -> Table:
 
 def read_arrow(source: FileBytes) -> Table:
     """Read the foot of an Arrow file (`.arrow`, and `.feather` of version 2); as `read_parquet`."""
-    pyarrow = _arrow()
+    _arrow()
     import pyarrow.ipc
 
     lock = threading.Lock()
@@ -201,7 +201,6 @@ def table_of(columns: Mapping[str, Array], schema: Any) -> Any:
 @contextmanager
 def writer(file: BinaryIO, schema: Any, suffix: str) -> Iterator[Callable[[Any], None]]:
     """Give what writes tables one after the other, to a Parquet or an Arrow file."""
-    pyarrow = _arrow()
     if suffix == ".parquet":
         import pyarrow.parquet
 
@@ -255,7 +254,9 @@ def _joined(column: Any) -> Any:
     """Return one array of what Arrow has in pieces."""
     column = column.combine_chunks()
     if hasattr(column, "chunks"):
-        column = _arrow().concat_arrays(column.chunks) if column.num_chunks != 1 else column.chunk(0)
+        column = (
+            _arrow().concat_arrays(column.chunks) if column.num_chunks != 1 else column.chunk(0)
+        )
     return column
 
 
@@ -265,7 +266,7 @@ def _fill(part: Array, view: Bytes) -> None:
 
 def _arrow() -> Any:
     try:
-        import pyarrow
+        import pyarrow  # noqa: ICN001 - its name in the other functions
     except ImportError as error:
         text = f"Parquet and Arrow files need pyarrow: {pip_install('files')}"
         raise FileError(text) from error

@@ -104,11 +104,11 @@ def header_of(arrays: Mapping[str, tuple[Place, str]], name: str) -> tuple[bytes
         shape, dtype = arrays[key]
         begin, end = end, end + math.prod(shape) * dtypes.itemsize(dtype)
         said[key] = {"dtype": _CODES[dtype], "shape": shape, "data_offsets": (begin, end)}
-    text = json.dumps(said, separators=(",", ":"), ensure_ascii=False).encode()
-    text += b" " * (-len(text) % 8)
-    if len(text) > MOST_HEADER_BYTES:
+    data = json.dumps(said, separators=(",", ":"), ensure_ascii=False).encode()
+    data += b" " * (-len(data) % 8)
+    if len(data) > MOST_HEADER_BYTES:
         raise InvalidArgument(f"{name}: {len(arrays):,} arrays are too many for one header")
-    return len(text).to_bytes(8, "little") + text, order
+    return len(data).to_bytes(8, "little") + data, order
 
 
 def _parsed(data: bytes, name: str) -> dict[str, Any]:

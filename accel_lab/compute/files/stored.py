@@ -93,12 +93,12 @@ class RawArray:
         extents = self.shape[::-1] if self.is_turned else self.shape
         strides = [itemsize * math.prod(extents[axis + 1 :]) for axis in range(len(extents))]
         first = self._offset + sum(map(int.__mul__, box.starts, strides))
-        counts, strides = _merged(box.counts, list(map(int.__mul__, strides, box.steps)), itemsize)
+        counts, apart = _merged(box.counts, list(map(int.__mul__, strides, box.steps)), itemsize)
         offset = 0
         for starts, sizes in cut(counts, CHUNK_BYTES // itemsize):
-            at = first + sum(map(int.__mul__, starts, strides))
+            at = first + sum(map(int.__mul__, starts, apart))
             nbytes = math.prod(sizes) * itemsize
-            yield Part(offset, nbytes, partial(self._fill, at, sizes, tuple(strides)))
+            yield Part(offset, nbytes, partial(self._fill, at, sizes, apart))
             offset += nbytes
 
     def _fill(self, at: int, sizes: Place, strides: Place, view: Bytes) -> None:

@@ -70,7 +70,7 @@ class ZarrArray:
     def _wanted(self, box: Box) -> Iterator[tuple[slice, ...]]:
         itemsize = dtypes.itemsize(self.dtype)
         limit = CHUNK_BYTES // itemsize
-        row = math.prod(box.counts[1:])
+        row = math.prod([*box.counts[1:]])
         if box.counts and row * self._rows * itemsize <= MOST_BYTES and box.steps[0] == 1:
             yield from self._whole_rows(box, max(1, limit // max(1, row * self._rows)))
             return
@@ -188,7 +188,6 @@ def _damage(name: str) -> Iterator[None]:
         yield
     except (FileError, InvalidArgument):
         raise
-    except Exception as error:  # noqa: BLE001 - a codec raises what it likes
+    except Exception as error:  # a codec raises what it likes
         first = (str(error).splitlines() or [""])[0]
         raise FileDamaged(f"{name} cannot be read: {type(error).__name__}: {first}") from error
-

@@ -49,7 +49,7 @@ def load(transfers: Transfers, path: Path_, names: Iterable[str] | None, timeout
 def save(arrays: AccelRef | Mapping[str, AccelRef], path: Path_, timeout_s: float) -> None:
     """Write buffers to a file; see `Device.save`."""
     is_single = isinstance(arrays, AccelRef)
-    named = arrays if isinstance(arrays, Mapping) else {ONLY: arrays}
+    named: Mapping[Any, Any] = arrays if isinstance(arrays, Mapping) else {ONLY: arrays}
     for name, ref in named.items():
         if not isinstance(ref, AccelRef) or not isinstance(name, str):
             what = f"{name!r}: {type(ref).__name__}"

@@ -323,9 +323,7 @@ class Transfers:
         last = [self._buffer(Allocate(shape, dtype))]
         with self._bar(nbytes) as bar:
             send = self._sender(last, nbytes, bar)
-            self._copies.map_parts(
-                parts, self._arena, send, in_order=in_order, timeout_s=timeout_s
-            )
+            self._copies.map_parts(parts, self._arena, send, in_order=in_order, timeout_s=timeout_s)
         return last[0]
 
     def _put_from_card(
