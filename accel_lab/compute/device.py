@@ -301,10 +301,10 @@ class Device(Address):
     ) -> Any:
         """Read a file's arrays and upload them: one buffer for a `.npy`, else a dict by names.
 
-        It is `.npy`, `.npz`, `.safetensors`, `.parquet`, `.arrow`, `.feather` or `.zarr`. The bytes are read into the arena, a part at a time,
-        while the parts before are uploaded. An array in Fortran's order arrives transposed, as a
-        view, and bytes in the other order are turned. What is loaded is kept for a loss as what is
-        `put`. Blocks until all is read.
+        It is `.npy`, `.npz`, `.safetensors`, `.parquet`, `.arrow`, `.feather` or `.zarr`. The bytes
+        are read into the arena, a part at a time, while the parts before are uploaded. An array in
+        Fortran's order arrives transposed, as a view, and bytes in the other order are turned. What
+        is loaded is kept for a loss as what is `put`. Blocks until all is read.
 
         Parameters:
             names: which arrays; all of them when not given.

@@ -25,17 +25,17 @@ class Contents(NamedTuple):
         arrays: by their names.
         refused: what is there and cannot be loaded, and why.
         metadata: texts beside the arrays.
-        is_single: whether it is one array, without a name.
         require_unchanged: refuses what was read if the file was changed meanwhile.
         close: gives back what reading holds.
+        is_single: whether it is one array, without a name.
     """
 
     arrays: dict[str, Stored]
     refused: dict[str, str]
     metadata: dict[str, str]
-    is_single: bool
     require_unchanged: Callable[[], None]
     close: Callable[[], None]
+    is_single: bool = False
 
 
 def contents_of(path: Path) -> Contents:
@@ -65,7 +65,7 @@ def _npy(path: Path) -> Contents:
     except BaseException:
         source.close()
         raise
-    return Contents(arrays, {}, {}, True, source.require_unchanged, source.close)
+    return Contents(arrays, {}, {}, source.require_unchanged, source.close, is_single=True)
 
 
 def _npz(path: Path) -> Contents:
@@ -80,7 +80,7 @@ def _npz(path: Path) -> Contents:
         archive.close()
         source.close()
 
-    return Contents(archive.arrays, archive.refused, {}, False, source.require_unchanged, close)
+    return Contents(archive.arrays, archive.refused, {}, source.require_unchanged, close)
 
 
 def _safetensors(path: Path) -> Contents:
@@ -90,7 +90,7 @@ def _safetensors(path: Path) -> Contents:
     except BaseException:
         source.close()
         raise
-    return Contents(arrays, refused, metadata, False, source.require_unchanged, source.close)
+    return Contents(arrays, refused, metadata, source.require_unchanged, source.close)
 
 
 def _columns(read: Callable[[FileBytes], Table], path: Path) -> Contents:
@@ -105,13 +105,13 @@ def _columns(read: Callable[[FileBytes], Table], path: Path) -> Contents:
         close_reader()
         source.close()
 
-    return Contents(arrays, refused, {}, False, source.require_unchanged, close)
+    return Contents(arrays, refused, {}, source.require_unchanged, close)
 
 
 def _zarr(path: Path) -> Contents:
     arrays, refused, is_single = read_zarr(path)
     # Each chunk is a file of its own, and other programs may add to them.
-    return Contents(arrays, refused, {}, is_single, _nothing, _nothing)
+    return Contents(arrays, refused, {}, _nothing, _nothing, is_single=is_single)
 
 
 def _nothing() -> None:

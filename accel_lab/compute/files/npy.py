@@ -21,6 +21,8 @@ MAGIC = b"\x93NUMPY"
 MOST_HEADER_BYTES = 10_000
 """As many as NumPy reads of a header that it does not trust."""
 MOST_AXES = 64
+UTF_8 = 3
+"""The version whose header is in UTF-8."""
 _KEYS = {"descr", "fortran_order", "shape"}
 _PLAIN = re.compile(r"[<>|=]?[?biufc]\d{0,2}")
 
@@ -78,7 +80,7 @@ def read_header(source: ByteSource) -> Header:
         raise FileDamaged(f"{text} {MOST_HEADER_BYTES:,}")
     data = _read(source, begin, length)
     try:
-        said = ast.literal_eval(data.decode("utf-8" if first[6] == 3 else "latin-1").strip())
+        said = ast.literal_eval(data.decode("utf-8" if first[6] == UTF_8 else "latin-1").strip())
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
         raise FileDamaged(f"{name} has a header that cannot be read: {error}") from error
     if type(said) is not dict or set(said) != _KEYS:
@@ -97,7 +99,7 @@ def header_of(shape: Place, dtype: str, name: str) -> dict[str, Any]:
         InvalidArgument: a `.npy` has no such dtype.
     """
     native = dtypes.numpy_dtype(dtype)
-    if native.kind not in "biufc" or not native.isbuiltin == 1:
+    if native.kind not in "biufc" or native.isbuiltin != 1:
         text = f"{name}: a .npy has no {dtype}: save it as .safetensors, or cast it first"
         raise InvalidArgument(text)
     return {"descr": native.str, "fortran_order": False, "shape": shape}

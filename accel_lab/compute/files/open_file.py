@@ -1,4 +1,4 @@
-"""A file of arrays that is open: their names, and each array, read when a part of it is asked for."""
+"""A file of arrays that is open: their names, and each array, of which parts are read."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping

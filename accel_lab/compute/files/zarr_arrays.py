@@ -70,7 +70,7 @@ class ZarrArray:
     def _wanted(self, box: Box) -> Iterator[tuple[slice, ...]]:
         itemsize = dtypes.itemsize(self.dtype)
         limit = CHUNK_BYTES // itemsize
-        row = math.prod([*box.counts[1:]])
+        row = math.prod(box.counts[1:])
         if box.counts and row * self._rows * itemsize <= MOST_BYTES and box.steps[0] == 1:
             yield from self._whole_rows(box, max(1, limit // max(1, row * self._rows)))
             return
@@ -79,7 +79,8 @@ class ZarrArray:
 
     def _whole_rows(self, box: Box, chunks: int) -> Iterator[tuple[slice, ...]]:
         """Cut along the first axis where the store has, so that no chunk is unpacked twice."""
-        rest = [_slice(*axis) for axis in zip(*map(_tail, _columns(box)), strict=True)]
+        axes = zip(box.starts[1:], box.counts[1:], box.steps[1:], strict=True)
+        rest = [_slice(start, 0, count, step) for start, count, step in axes]
         start, stop = box.starts[0], box.starts[0] + box.counts[0]
         while start < stop and math.prod(box.counts):
             end = min(stop, (start // self._rows + chunks) * self._rows)
@@ -160,14 +161,6 @@ def _chunks(shape: Place, itemsize: int) -> Place:
 def _slice(start: int, offset: int, count: int, step: int) -> slice:
     first = start + offset * step
     return slice(first, first + (count - 1) * step + 1, step)
-
-
-def _columns(box: Box) -> tuple[Place, Place, Place, Place]:
-    return box.starts, (0,) * len(box.starts), box.counts, box.steps
-
-
-def _tail(values: Place) -> Place:
-    return values[1:]
 
 
 def _fill(part: Array, view: Bytes) -> None:
