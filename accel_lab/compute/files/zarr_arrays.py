@@ -82,7 +82,7 @@ class ZarrArray:
         axes = zip(box.starts[1:], box.counts[1:], box.steps[1:], strict=True)
         rest = [_slice(start, 0, count, step) for start, count, step in axes]
         start, stop = box.starts[0], box.starts[0] + box.counts[0]
-        while start < stop and math.prod(box.counts):
+        while start < stop and box.size:
             end = min(stop, (start // self._rows + chunks) * self._rows)
             yield (slice(start, end), *rest)
             start = end
