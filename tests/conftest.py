@@ -150,6 +150,18 @@ def _ray() -> str | None:
     return None if find_spec("ray") else "Ray is not installed: it is the ray extra"
 
 
+def _pyarrow() -> str | None:
+    return None if find_spec("pyarrow") else "pyarrow is not installed: it is of the files extra"
+
+
+def _safetensors() -> str | None:
+    return None if find_spec("safetensors") else "safetensors is not installed"
+
+
+def _zarr() -> str | None:
+    return None if find_spec("zarr") else "zarr is not installed: it is of the files extra"
+
+
 PIECES: dict[str, Callable[[], str | None]] = {
     "browser": _browser,
     "compiler": _compiler,
@@ -158,10 +170,13 @@ PIECES: dict[str, Callable[[], str | None]] = {
     "node": _node,
     "notebook7": _notebook7,
     "postgres": _postgres,
+    "pyarrow": _pyarrow,
     "ray": _ray,
     "redis": _redis,
+    "safetensors": _safetensors,
     "torch": _torch,
     "wheel": _wheel,
+    "zarr": _zarr,
 }
 
 

@@ -3,7 +3,7 @@
 import functools
 import os
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import msgspec
@@ -20,6 +20,7 @@ from accel_lab.compute.events.generation_watch import (
     watch_generation,
 )
 from accel_lab.compute.events.tree import State
+from accel_lab.compute.files.open_file import OpenFile
 from accel_lab.compute.graph.graph import Graph
 from accel_lab.compute.message.buffer import AccelRef, Ref
 from accel_lab.compute.message.builtin import Ping, Run, Upload
@@ -33,6 +34,7 @@ from accel_lab.compute.process.environment import UNKNOWN, environment
 from accel_lab.compute.requests.message_cache import MessageCache
 from accel_lab.compute.residency.resident import Released, Resident, look, release_frames
 from accel_lab.compute.suspension.suspension import Suspended
+from accel_lab.compute.transfer import file_transfer
 from accel_lab.compute.transfer.first_values import first_values
 from accel_lab.compute.transfer.transfers import KEPT_BYTES, Array, Copied, Transfers
 from accel_lab.compute.user_code.call import name_of, pack_call
@@ -289,6 +291,60 @@ class Device(Address):
         Blocks, up to `timeout_s`, for room in the arena.
         """
         return self._transfers.get(ref, timeout_s)
+
+    def load(
+        self,
+        path: str | os.PathLike[str],
+        names: Iterable[str] | None = None,
+        *,
+        timeout_s: float = 60.0,
+    ) -> Any:
+        """Read a file's arrays and upload them: one buffer for a `.npy`, else a dict by names.
+
+        It is `.npy`, `.npz`, `.safetensors`, `.parquet`, `.arrow`, `.feather` or `.zarr`. The bytes
+        are read into the arena, a part at a time, while the parts before are uploaded. An array in
+        Fortran's order arrives transposed, as a view, and bytes in the other order are turned. What
+        is loaded is kept for a loss as what is `put`. Blocks until all is read.
+
+        Parameters:
+            names: which arrays; all of them when not given.
+
+        Raises:
+            FileDamaged: the file is not what it says, or was changed meanwhile; nothing is loaded.
+            FileError: it cannot be read, or needs a package.
+            InvalidArgument: it has no such name, or what no device can hold.
+            OSError: it is not there, or may not be read.
+            ArenaFull: no room in time.
+        """
+        return file_transfer.load(self._transfers, path, names, timeout_s)
+
+    def open_file(self, path: str | os.PathLike[str], *, timeout_s: float = 60.0) -> OpenFile:
+        """Open a file of arrays and read nothing yet: `file["x"][1000:2000]` loads that part.
+
+        Raises:
+            AccelError, OSError: as `load`.
+        """
+        return file_transfer.open_file(self._transfers, path, timeout_s)
+
+    def save(
+        self,
+        arrays: AccelRef | Mapping[str, AccelRef],
+        path: str | os.PathLike[str],
+        *,
+        timeout_s: float = 60.0,
+    ) -> None:
+        """Write a buffer, or several by names, to a file of the format that its name says.
+
+        It is written part by part, beside a file that is there, and takes its place when it is
+        whole. Blocks for what was sent before and until the file is on the disk.
+
+        Raises:
+            InvalidArgument: no such format, or it has no such dtype.
+            FileError: the disk is full, or a package is missing.
+            OSError: there is no such folder, or nothing may be written there.
+            AccelError: what a buffer failed with.
+        """
+        file_transfer.save(arrays, path, timeout_s)
 
     def first_values(self, ref: AccelRef) -> list[tuple[str, str]]:
         """Return the first and last values of a buffer as (what, text), or why there are none.

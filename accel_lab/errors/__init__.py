@@ -30,6 +30,8 @@
     │   └── JournalUnavailable            … because its store cannot be reached or has no room
     ├── RecordingError                    a recording cannot be read, written or drawn, and why
     │   └── RecordingDamaged              … because its bytes are damaged from some line on
+    ├── FileError                         a file of arrays cannot be read or written, and why
+    │   └── FileDamaged                   … because its bytes are not what it says
     ├── DashboardUnavailable              no dashboard can be served here, and why
     └── ActorError
         ├── ActorStopped                  the addressed actor has stopped
@@ -444,6 +446,18 @@ class RecordingDamaged(RecordingError):
     """A recording is damaged; what comes before the damage can be drawn."""
 
     remedy = "Draw what is there. Record again if you can."
+
+
+class FileError(AccelError):
+    """A file of arrays cannot be opened, read or written; the text says why."""
+
+    remedy = "Do what the text says. A package that is missing is installed by the command there."
+
+
+class FileDamaged(FileError):
+    """A file of arrays is damaged, cut short or changing; nothing of it was loaded."""
+
+    remedy = "Get or write the file again. The text says what is wrong with it, and where."
 
 
 class DashboardUnavailable(AccelError):

@@ -15,7 +15,7 @@ from accel_lab import array
 from accel_lab.compute.arrays.dtypes import is_complex, numpy_dtype
 from accel_lab.compute.device import Device
 from accel_lab.compute.message.buffer import AccelRef
-from accel_lab.errors import InvalidArgument
+from accel_lab.errors import AccelError, InvalidArgument
 
 Layout = Literal["contiguous", "transposed", "stepped", "reversed", "inside"]
 LAYOUTS: tuple[Layout, ...] = get_args(Layout)
@@ -86,7 +86,7 @@ def assert_equal(got: Any, expected: Any) -> None:
 
 @contextlib.contextmanager
 def refused(
-    device: Device, *words: str, error: type[InvalidArgument] = InvalidArgument
+    device: Device, *words: str, error: type[AccelError] = InvalidArgument
 ) -> Iterator[None]:
     """Expect a refusal whose text has all of these words, at the call, with nothing sent."""
     sent, in_flight = device._requests.last_number, device.in_flight

@@ -46,6 +46,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"message"},
         {"groups"},
         {"arena"},
+        {"files"},
         {"execution"},
         {"wire"},
         {"output"},

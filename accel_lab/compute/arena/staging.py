@@ -7,7 +7,7 @@ notebook's other threads run on.
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -26,6 +26,7 @@ from accel_lab.uncopied import Uncopied
 
 Array = npt.NDArray[Any]
 Send = Callable[[int, Block], None]
+Fill = Callable[[Bytes], object]
 
 CHUNK_BYTES = 8 << 20
 _CACHE_LINE = 64
@@ -117,15 +118,42 @@ class CopyPool(Uncopied):
         if array.nbytes <= chunk_bytes:
             _send_whole(array, arena, send, timeout_s)
             return
-        if self._hands_here():
-            for offset, piece in pieces(array, chunk_bytes):
-                _send_whole(piece, arena, partial(_send_at, send, offset), timeout_s)
+        parts = (
+            Part(offset, piece.nbytes, partial(_copy_piece, piece))
+            for offset, piece in pieces(array, chunk_bytes)
+        )
+        self.map_parts(parts, arena, send, timeout_s=timeout_s)
+
+    def map_parts(
+        self,
+        parts: Iterable["Part"],
+        arena: Arena,
+        send: Send,
+        *,
+        in_order: bool = False,
+        timeout_s: float = 60.0,
+    ) -> None:
+        """Have each part fill an arena block, and call `send(offset, block)` for each in turn.
+
+        As `map_chunks`, of what fills the blocks itself. Each `fill` writes all of its block.
+
+        Parameters:
+            in_order: whether they have to be filled one after the other: the calling thread does.
+
+        Raises:
+            ArenaFull: no block within `timeout_s` though every finished part was sent.
+            SystemClosed: the pool or the arena is closed.
+            BaseException: whatever `fill` or `send` raises; then as with `map_chunks`.
+        """
+        if in_order or self._hands_here():
+            for part in parts:
+                _send_part(part, arena, send, timeout_s)
             return
         copying: deque[_Chunk] = deque()
         try:
-            for offset, piece in pieces(array, chunk_bytes):
-                block = self._reserve(arena, piece.nbytes, copying, send, timeout_s)
-                copying.append(_Chunk(offset, block, self._copy(block, piece)))
+            for part in parts:
+                block = self._reserve(arena, part.nbytes, copying, send, timeout_s)
+                copying.append(_Chunk(part.offset, block, self._fill(block, part.fill)))
                 # Never the only one: the next chunk is to be copied while this one is sent.
                 while len(copying) > self.threads or (len(copying) > 1 and copying[0].copy.done()):
                     _send_oldest(copying, send)
@@ -141,10 +169,10 @@ class CopyPool(Uncopied):
         """End the threads once the copies that run are done; a second call is fine."""
         self._executor.shutdown(wait=True)
 
-    def _copy(self, block: Block, piece: Array) -> Future[int]:
+    def _fill(self, block: Block, fill: Fill) -> Future[object]:
         try:
             with self._handing:
-                return self._executor.submit(copy_into, block.view, piece)
+                return self._executor.submit(fill, block.view)
         except RuntimeError as error:
             block.release()
             raise SystemClosed("the copy pool is closed") from error
@@ -160,10 +188,24 @@ class CopyPool(Uncopied):
         return arena.allocate(nbytes, timeout_s=timeout_s)
 
 
+class Part(NamedTuple):
+    """Some bytes of an array, and what writes them.
+
+    Attributes:
+        offset: where they stand among the array's bytes in C order.
+        nbytes: how many.
+        fill: writes all of a view of that size; may be called by any thread.
+    """
+
+    offset: int
+    nbytes: int
+    fill: Fill
+
+
 class _Chunk(NamedTuple):
     offset: int
     block: Block
-    copy: "Future[int]"
+    copy: "Future[object]"
 
 
 def _send_oldest(copying: deque[_Chunk], send: Send) -> None:
@@ -172,20 +214,24 @@ def _send_oldest(copying: deque[_Chunk], send: Send) -> None:
     send(chunk.offset, chunk.block)
 
 
-def _send_at(send: Send, offset: int, _: int, block: Block) -> None:
-    send(offset, block)
+def _copy_piece(piece: Array, view: Bytes) -> int:
+    return copy_into(view, piece)
 
 
 def _send_whole(array: Array, arena: Arena, send: Send, timeout_s: float) -> None:
-    if not array.size:
-        return
-    block = arena.allocate(array.nbytes, timeout_s=timeout_s)
+    if array.size:
+        whole = Part(0, array.nbytes, partial(_copy_piece, array))
+        _send_part(whole, arena, send, timeout_s)
+
+
+def _send_part(part: Part, arena: Arena, send: Send, timeout_s: float) -> None:
+    block = arena.allocate(part.nbytes, timeout_s=timeout_s)
     try:
-        copy_into(block.view, array)
+        part.fill(block.view)
     except BaseException:
         block.release()
         raise
-    send(0, block)
+    send(part.offset, block)
 
 
 def _runs_across(array: Array) -> bool:

@@ -1,7 +1,8 @@
 """Putting arrays on a device and getting them back, through the host arena."""
 
+import math
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ from accel_lab.compute.actors.transfer import soon_s
 from accel_lab.compute.arena.arena import Arena
 from accel_lab.compute.arena.block import Block
 from accel_lab.compute.arena.completion_flag import Flag, Flags
-from accel_lab.compute.arena.staging import CHUNK_BYTES, CopyPool, Send
+from accel_lab.compute.arena.staging import CHUNK_BYTES, CopyPool, Part, Send
 from accel_lab.compute.arrays import dtypes
 from accel_lab.compute.arrays.cuda_arrays import DeviceArray, Export, device_array
 from accel_lab.compute.arrays.host_array import host_array
@@ -286,6 +287,43 @@ class Transfers:
         with self._bar(source.nbytes) as bar:
             send = self._sender(last, source.nbytes, bar)
             self._copies.map_chunks(source, self._arena, send, timeout_s=timeout_s)
+        return last[0]
+
+    def fill(
+        self,
+        shape: tuple[int, ...],
+        dtype: str,
+        parts: Callable[[], Iterable[Part]],
+        timeout_s: float,
+        *,
+        in_order: bool = False,
+    ) -> AccelRef:
+        """Send an array of which each part is written straight into the arena.
+
+        Parameters:
+            parts: gives them all in C order; called again where the context was lost on the way.
+            in_order: as in `CopyPool.map_parts`.
+        """
+        return self._attempt(lambda: self._fill(shape, dtype, parts(), timeout_s, in_order))
+
+    def _fill(
+        self,
+        shape: tuple[int, ...],
+        dtype: str,
+        parts: Iterable[Part],
+        timeout_s: float,
+        in_order: bool,  # noqa: FBT001 - its only caller is above
+    ) -> AccelRef:
+        nbytes = math.prod(shape) * dtypes.itemsize(dtype)
+        if nbytes <= INLINE_BYTES:
+            data = np.empty(nbytes, np.uint8)
+            for part in parts:
+                part.fill(data[part.offset : part.offset + part.nbytes])
+            return self._buffer(Put(shape, dtype, data.tobytes()))
+        last = [self._buffer(Allocate(shape, dtype))]
+        with self._bar(nbytes) as bar:
+            send = self._sender(last, nbytes, bar)
+            self._copies.map_parts(parts, self._arena, send, in_order=in_order, timeout_s=timeout_s)
         return last[0]
 
     def _put_from_card(
