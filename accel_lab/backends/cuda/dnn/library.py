@@ -1,0 +1,27 @@
+"""Layers of neural networks on cuda: cuDNN's convolutions, CuPy's kernels for the rest."""
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from cupy.cuda import runtime
+
+from accel_lab.backends.cuda.dnn.convolution import CudaConvolutions
+from accel_lab.backends.cuda.dnn.kit import CudaKit
+from accel_lab.libraries.dnn.evaluation.layers import Activations
+
+if TYPE_CHECKING:
+    from accel_lab.backends.cuda.device.device import CudaDevice
+
+
+class CudaDnn(CudaConvolutions, Activations):
+    """Enqueues on the device's active stream; used by the dispatcher thread."""
+
+    def __init__(self, device: "CudaDevice") -> None:
+        kit = CudaKit()
+        CudaConvolutions.__init__(self, device, kit)
+        Activations.__init__(self, kit)
+
+    def close(self) -> None:
+        """Destroy what cuDNN has; waits for the device."""
+        with contextlib.suppress(runtime.CUDARuntimeError):
+            super().close()
