@@ -106,6 +106,8 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "blas.Gbmv": {"kl": 0},
     "blas.Trsm": {"unit": True},
     "blas.Trsv": {"unit": True},
+    "dnn.Activate": {"op": "gelu"},
+    "dnn.ActivateGradient": {"op": "gelu"},
     "fft.Embedded": {"n": (2,)},
     "primitives.TopK": {"k": 0},
     "solver.RandomizedSvd": {"k": 2},

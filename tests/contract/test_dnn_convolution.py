@@ -53,7 +53,7 @@ def test_a_convolution_is_pytorchs(
 ) -> None:
     a, b = reals(1, x, dtype), reals(2, w, dtype)
     exact, magnitude = torchs(a.astype("float64"), b.astype("float64"), options)
-    operands = [device.put(np.ascontiguousarray(last(one, layout))) for one in (a, b)]
+    operands: Any = [device.put(np.ascontiguousarray(last(one, layout))) for one in (a, b)]
     got = first(value(device, dnn.conv(*operands, layout=layout, **options)), layout)
     assert_near(got, exact, dtype, magnitude=magnitude, operations=int(np.prod(w[1:])) + 1)
 
@@ -90,19 +90,19 @@ def test_a_transposed_convolution_is_pytorchs(device: Device, layout: Any) -> No
         reals(2, (4, 3, 3, 2), "float64"),
         reals(3, (6,), "float64"),
     )
-    options = {"padding": (1, 0), "stride": (2, 3), "groups": 2, "dilation": (1, 2)}
+    options: dict[str, Any] = {"padding": (1, 0), "stride": (2, 3), "groups": 2, "dilation": (1, 2)}
     exact = torch.nn.functional.conv_transpose2d(
         *map(torch.tensor, (x, w, bias)), output_padding=(1, 2), **options
     ).numpy()
-    operands = [device.put(np.ascontiguousarray(last(one, layout))) for one in (x, w)]
+    operands: Any = [device.put(np.ascontiguousarray(last(one, layout))) for one in (x, w)]
     made = dnn.conv_transpose(*operands, device.put(bias), extra=(1, 2), layout=layout, **options)
     np.testing.assert_allclose(first(value(device, made), layout), exact, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("activation", dnn.CONV_ACTIVATIONS)
-def test_a_bias_and_an_activation_come_behind_the_sum(device: Device, activation: str) -> None:
+def test_a_bias_and_an_activation_come_behind_the_sum(device: Device, activation: Any) -> None:
     x, w, bias = (reals(n, s, "float32") for n, s in enumerate([(2, 3, 8, 8), (4, 3, 3, 3), (4,)]))
-    at = [device.put(one) for one in (x, w, bias)]
+    at: Any = [device.put(one) for one in (x, w, bias)]
     plain = device.put(value(device, dnn.conv(*at[:2])) + bias[:, None, None])
     expected = plain if activation == "identity" else dnn.activate(plain, activation)
     got = value(device, dnn.conv(*at, activation=activation))
@@ -160,13 +160,20 @@ def test_what_is_not_narrow_is_not_rounded_to_less(device: Device) -> None:
 
 
 def test_mistakes_are_refused_with_what_and_what_was_expected(device: Device) -> None:
+    z0 = array.zeros(device, (2, 4, 8))
+    z1 = array.zeros(device, (5,))
+    z2 = array.zeros(device, (6, 4, 3, 3), "float64")
+    z3 = array.zeros(device, (2, 6, 6, 6))
+    z4 = array.zeros(device, (3, 6, 6, 6))
+    z5 = array.zeros(device, (2, 6, 6, 5))
+    z6 = array.zeros(device, (4, 4, 3, 3))
     x, w = array.zeros(device, (2, 4, 8, 8)), array.zeros(device, (6, 4, 3, 3))
     with refused(device, "w is float32[6, 4, 3, 3]", "groups=2"):
         dnn.conv(x, w, groups=2)
     with refused(device, "x is float32[2, 4, 8]", "3 to 5 axes"):
-        dnn.conv(array.zeros(device, (2, 4, 8)), w)
+        dnn.conv(z0, w)
     with refused(device, "bias is float32[5]", "[6]"):
-        dnn.conv(x, w, array.zeros(device, (5,)))
+        dnn.conv(x, w, z1)
     with refused(device, "padding", "-1"):
         dnn.conv(x, w, padding=-1)
     with refused(device, "stride", "2 integers from 1"):
@@ -178,18 +185,18 @@ def test_mistakes_are_refused_with_what_and_what_was_expected(device: Device) ->
     with refused(device, "layout", "channels_last"):
         dnn.conv(x, w, layout="nhwc")  # type: ignore[arg-type]
     with refused(device, "one dtype", "w is float64"):
-        dnn.conv(x, array.zeros(device, (6, 4, 3, 3), "float64"))
+        dnn.conv(x, z2)
     with refused(device, "extents (9, 8)", "dy has (6, 6)"):
-        dnn.conv_data_gradient(array.zeros(device, (2, 6, 6, 6)), w, (9, 8))
+        dnn.conv_data_gradient(z3, w, (9, 8))
     with refused(device, "batches"):
-        dnn.conv_filter_gradient(x, array.zeros(device, (3, 6, 6, 6)), (3, 3))
+        dnn.conv_filter_gradient(x, z4, (3, 3))
     with refused(device, "extra", "below"):
-        dnn.conv_transpose(array.zeros(device, (2, 6, 6, 6)), w, extra=1)
+        dnn.conv_transpose(z3, w, extra=1)
     with refused(device, "out is float32[2, 6, 6, 5]"):
-        dnn.conv(x, w, out=array.zeros(device, (2, 6, 6, 5)))
+        dnn.conv(x, w, out=z5)
     same = array.zeros(device, (2, 4, 8, 8))
     with refused(device, "out is the same buffer"):
-        dnn.conv(same, array.zeros(device, (4, 4, 3, 3)), padding=1, out=same)
+        dnn.conv(same, z6, padding=1, out=same)
 
 
 def test_an_out_that_overlaps_is_refused(device: Device) -> None:

@@ -108,6 +108,8 @@ def test_finite_differences_are_the_gradients(device: Device) -> None:
 
 
 def test_mistakes_are_refused_with_what_and_what_was_expected(device: Device) -> None:
+    z0 = array.zeros(device, (2, 3, 8, 8))
+    z1 = array.zeros(device, (2, 3, 0, 8))
     x = array.zeros(device, (2, 3, 8, 8))
     with refused(device, "x is float32[2, 3, 8, 8]", "window is (2,)"):
         dnn.max_pool(x, 2)
@@ -118,10 +120,10 @@ def test_mistakes_are_refused_with_what_and_what_was_expected(device: Device) ->
     with refused(device, "at least 1"):
         dnn.max_pool(x, (0, 2))
     with refused(device, "dy is float32[2, 3, 8, 8]", "[2, 3, 4, 4]"):
-        dnn.max_pool_gradient(x, array.zeros(device, (2, 3, 8, 8)), (2, 2))
+        dnn.max_pool_gradient(x, z0, (2, 2))
     with refused(device, "extents (9, 8) makes (4, 4) places", "dy is"):
         dnn.average_pool_gradient(x, (9, 8), (2, 2))
     with refused(device, "an extent of 0"):
-        dnn.max_pool(array.zeros(device, (2, 3, 0, 8)), (1, 2))
+        dnn.max_pool(z1, (1, 2))
     with refused(device, "stride"):
         dnn.max_pool(x, (2, 2), stride=0)

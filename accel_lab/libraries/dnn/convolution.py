@@ -20,6 +20,7 @@ from accel_lab.libraries.dnn.message import (
     Layer,
     as_layout,
     channels_first,
+    of_ints,
     refusal,
     require_choice,
     require_int,
@@ -83,8 +84,9 @@ class ConvDataGradient(Layer[AccelRef], frozen=True, tag=621):
         one_dtype(self, self.dy, self.w)
         require_filters(self, self.dy, dy, self.w, w)
         slides = windows(self, w[2:])
-        require_extents(self, "extents", self.extents, dy, slides.places)
-        shape = (dy[0], w[1] * self.groups, *self.extents)
+        extents = of_ints(self, "extents")
+        require_extents(self, "extents", extents, dy, slides.places)
+        shape = (dy[0], w[1] * self.groups, *extents)
         spec = result(self, as_layout(shape, self.layout), self.dy.dtype)
         require_out(self, self.out, spec, self.dy, self.w)
         return spec
@@ -111,15 +113,16 @@ class ConvFilterGradient(Layer[AccelRef], frozen=True, tag=622):
         """Return the shape of the filters."""
         x, dy = of_convolution(self, self.x, self.dy)
         one_dtype(self, self.x, self.dy)
-        slides = windows(self, self.window)
-        if x[0] != dy[0] or len(self.window) != len(x) - 2:
-            text = f"{named(self, self.x)} and {named(self, self.dy)}, and window {self.window}"
+        window = of_ints(self, "window")
+        slides = windows(self, window)
+        if x[0] != dy[0] or len(window) != len(x) - 2:
+            text = f"{named(self, self.x)} and {named(self, self.dy)}, and window {window}"
             raise refusal(self, f"{text}; batches and the number of extents are to be equal")
         if x[1] % self.groups or dy[1] % self.groups:
             text = f"{named(self, self.x)} and {named(self, self.dy)}"
             raise refusal(self, f"{text}, whose channels are no multiples of groups={self.groups}")
         require_extents(self, "x", x[2:], dy, slides.places)
-        shape = as_layout((dy[1], x[1] // self.groups, *self.window), self.layout)
+        shape = as_layout((dy[1], x[1] // self.groups, *window), self.layout)
         spec = result(self, shape, self.x.dtype)
         require_out(self, self.out, spec, self.x, self.dy)
         return spec
@@ -167,7 +170,8 @@ class ConvTranspose(Layer[AccelRef], frozen=True, tag=623):
         """
         x, w = of_convolution(self, self.x, self.w)
         slides = windows(self, w[2:])
-        extra = self.extra * len(slides.window) if len(self.extra) == 1 else self.extra
+        said = of_ints(self, "extra")
+        extra = said * len(slides.window) if len(said) == 1 else said
         limits = [max(s, d) for s, d in zip(slides.stride, slides.dilation, strict=True)]
         if len(extra) != len(limits) or any(
             type(n) is not int or not 0 <= n < limit for n, limit in zip(extra, limits, strict=True)

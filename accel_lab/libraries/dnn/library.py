@@ -19,6 +19,9 @@ from accel_lab.libraries.dnn.convolution import (
     ConvFilterGradient,
     ConvTranspose,
 )
+from accel_lab.libraries.dnn.normalization import *  # noqa: F403 - dnn.normalization
+from accel_lab.libraries.dnn.pooling import *  # noqa: F403 - dnn.pooling
+from accel_lab.libraries.dnn.softmax import *  # noqa: F403 - dnn.softmax
 
 
 class DnnActor(DefaultActor):

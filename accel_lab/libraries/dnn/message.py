@@ -76,6 +76,18 @@ def require_shape(message: Any, ref: AccelRef | None, shape: tuple[int, ...]) ->
         raise refusal(message, f"{named(message, ref)}, and is to have the shape {list(shape)}")
 
 
+def of_ints(message: Any, name: str) -> tuple[int, ...]:
+    """Return an option of several integers.
+
+    Raises:
+        InvalidArgument: it is none.
+    """
+    said = getattr(message, name)
+    if not isinstance(said, tuple) or any(type(n) is not int for n in said):
+        raise refusal(message, f"{name} is {said!r}; it is a tuple of integers")
+    return said
+
+
 def require_axis(message: Any, ref: AccelRef) -> None:
     """Refuse an `axis` that an operand does not have.
 

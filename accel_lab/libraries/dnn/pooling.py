@@ -18,6 +18,7 @@ from accel_lab.libraries.dnn.message import (
     Layer,
     as_layout,
     channels_first,
+    of_ints,
     refusal,
     require_choice,
     require_shape,
@@ -101,12 +102,13 @@ class AveragePoolGradient(Layer[AccelRef], frozen=True, tag=643):
         """Return the shape of what was pooled."""
         slides = of_pooling(self, self.dy)
         shape = channels_first(self.dy.shape, self.layout)
-        fits = len(self.extents) == len(self.window) and min(self.extents) >= 0
-        places = slides.places(self.extents) if fits else None
+        extents = of_ints(self, "extents")
+        fits = len(extents) == len(slides.window) and min(extents) >= 0
+        places = slides.places(extents) if fits else None
         if places != shape[2:]:
-            text = f"extents {self.extents} makes {places} places, and {named(self, self.dy)}"
+            text = f"extents {extents} makes {places} places, and {named(self, self.dy)}"
             raise refusal(self, text)
-        made = as_layout((*shape[:2], *self.extents), self.layout)
+        made = as_layout((*shape[:2], *extents), self.layout)
         spec = result(self, made, self.dy.dtype)
         require_out(self, self.out, spec, self.dy)
         return spec

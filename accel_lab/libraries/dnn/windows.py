@@ -66,21 +66,22 @@ class Windows(NamedTuple):
             )
 
 
-def windows(message: Any, window: tuple[int, ...]) -> Windows:
+def windows(message: Any, window: Any) -> Windows:
     """Return the windows of a message, whose options may have one integer for all extents.
 
     Raises:
         InvalidArgument: an option has another number of integers, or one that is too small.
     """
-    count = len(window)
+    several: tuple[int, ...] = window
+    count = len(several)
     if not 1 <= count <= MOST_EXTENTS:
         text = f"there are {count} extents behind batch and channels; 1 to {MOST_EXTENTS} fit"
         raise refusal(message, text)
-    if any(type(n) is not int or n < 1 for n in window):
-        raise refusal(message, f"the window is {window}; each of its extents is at least 1")
+    if any(type(n) is not int or n < 1 for n in several):
+        raise refusal(message, f"the window is {several}; each of its extents is at least 1")
     options = {"padding": 0, "stride": 1, "dilation": 1}
     found = [_each(message, name, count, least) for name, least in options.items()]
-    return Windows(window, *found)
+    return Windows(several, *found)
 
 
 def _each(message: Any, name: str, count: int, least: int) -> tuple[int, ...]:

@@ -20,7 +20,12 @@ Direction: TypeAlias = Literal["forward", "data", "filter"]
 PLAN_LIMIT = 256
 DTYPES = ("float16", "bfloat16", "float32")
 _TYPES = {"float16": "HALF", "bfloat16": "BFLOAT16", "float32": "FLOAT"}
-_INEXACT = ("NONDETERMINISTIC", "DOWN_CONVERT_INPUTS", "REDUCED_PRECISION_REDUCTION", "FFT")
+_INEXACT: tuple[str, ...] = (
+    "NONDETERMINISTIC",
+    "DOWN_CONVERT_INPUTS",
+    "REDUCED_PRECISION_REDUCTION",
+    "FFT",
+)
 _INEXACT += ("WINOGRAD", "WINOGRAD_TILE_4x4", "WINOGRAD_TILE_6x6", "WINOGRAD_TILE_13x13")
 _IN_TF32 = ("TENSOR_CORE",)
 

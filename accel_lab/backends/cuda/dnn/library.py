@@ -7,13 +7,16 @@ from cupy.cuda import runtime
 
 from accel_lab.backends.cuda.dnn.convolution import CudaConvolutions
 from accel_lab.backends.cuda.dnn.kit import CudaKit
+from accel_lab.libraries.dnn.evaluation.exponentials import Exponentials
 from accel_lab.libraries.dnn.evaluation.layers import Activations
+from accel_lab.libraries.dnn.evaluation.normalizing import Norms
+from accel_lab.libraries.dnn.evaluation.pooling import Pooling
 
 if TYPE_CHECKING:
     from accel_lab.backends.cuda.device.device import CudaDevice
 
 
-class CudaDnn(CudaConvolutions, Activations):
+class CudaDnn(CudaConvolutions, Activations, Pooling, Norms, Exponentials):
     """Enqueues on the device's active stream; used by the dispatcher thread."""
 
     def __init__(self, device: "CudaDevice") -> None:

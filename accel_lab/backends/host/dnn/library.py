@@ -5,7 +5,10 @@ from typing import Any
 import numpy as np
 import scipy.special
 
+from accel_lab.libraries.dnn.evaluation.exponentials import Exponentials
 from accel_lab.libraries.dnn.evaluation.layers import Activations, Convolutions
+from accel_lab.libraries.dnn.evaluation.normalizing import Norms
+from accel_lab.libraries.dnn.evaluation.pooling import Pooling
 from accel_lab.libraries.dnn.message import computed_in
 
 
@@ -27,7 +30,7 @@ class HostKit:
         return scipy.special.erf(x)
 
 
-class HostDnn(Convolutions, Activations):
+class HostDnn(Convolutions, Activations, Pooling, Norms, Exponentials):
     """Calls NumPy at once: on the host, what is enqueued is done."""
 
     def __init__(self) -> None:

@@ -20,9 +20,7 @@ def forward(xp: Any, x: Any, w: Any, slides: Windows, groups: int) -> Any:
     return y.reshape(x.shape[0], w.shape[0], *places)
 
 
-def data_gradient(
-    xp: Any, dy: Any, w: Any, extents: tuple[int, ...], slides: Windows, groups: int
-) -> Any:
+def data_gradient(xp: Any, dy: Any, w: Any, extents: Any, slides: Windows, groups: int) -> Any:
     """Return the gradient by what was convolved: each column is added to where it came from."""
     batch, places, channels = dy.shape[0], dy.shape[2:], w.shape[1]
     shape = (batch, groups, channels, *extents)

@@ -6,8 +6,9 @@ from typing import Any, Protocol
 class Kit(Protocol):
     """A backend's arrays; the arrays that it makes are on the device."""
 
-    xp: Any
-    """NumPy, or CuPy."""
+    @property
+    def xp(self) -> Any:
+        """NumPy, or CuPy."""
 
     def widened(self, x: Any, dtype: str) -> Any:
         """Return an operand of this dtype in the one that is computed in; None stays."""

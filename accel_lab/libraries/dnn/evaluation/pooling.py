@@ -48,7 +48,7 @@ class Pooling:
         inside = slides.padded(xp, xp.ones(x.shape[2:], bool), 0.0)
         for at, (_, lies) in enumerate(several):
             one = padded[lies]
-            # The first of equals; a NaN stays, and of a window of -inf the first that is no padding.
+            # The first of equals; a NaN stays; of a window of -inf the first that is no padding.
             more = (one > highest) | (xp.isnan(one) & ~xp.isnan(highest)) | (place < 0)
             more &= inside[lies]
             place = xp.where(more, at, place)
@@ -82,7 +82,7 @@ class Pooling:
             dx[lies] += shares
         self.kit.store(moved_back(slides.inside(dx), m.layout), out, dtype)
 
-    def _counts(self, m: Any, slides: Windows, extents: tuple[int, ...], dtype: Any) -> Any:
+    def _counts(self, m: Any, slides: Windows, extents: Any, dtype: Any) -> Any:
         """Return by how much the sum of each window is divided."""
         if m.count_padding:
             return float(np.prod(slides.window))
