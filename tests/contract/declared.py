@@ -108,6 +108,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "blas.Trsv": {"unit": True},
     "dnn.Activate": {"op": "gelu"},
     "dnn.ActivateGradient": {"op": "gelu"},
+    "dnn.Dropout": {"rate": 0.5, "seed": 1},
     "fft.Embedded": {"n": (2,)},
     "primitives.TopK": {"k": 0},
     "solver.RandomizedSvd": {"k": 2},

@@ -95,7 +95,9 @@ def test_a_transposed_convolution_is_pytorchs(device: Device, layout: Any) -> No
         *map(torch.tensor, (x, w, bias)), output_padding=(1, 2), **options
     ).numpy()
     operands: Any = [device.put(np.ascontiguousarray(last(one, layout))) for one in (x, w)]
-    made = dnn.conv_transpose(*operands, device.put(bias), extra=(1, 2), layout=layout, **options)
+    made = dnn.conv_transpose(
+        operands[0], operands[1], device.put(bias), extra=(1, 2), layout=layout, **options
+    )
     np.testing.assert_allclose(first(value(device, made), layout), exact, rtol=1e-12, atol=1e-12)
 
 

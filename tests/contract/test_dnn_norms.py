@@ -59,11 +59,13 @@ def test_batch_norm_is_pytorchs(device: Device, extents: Any, layout: Any) -> No
     at: Any = [put(device, one.detach().numpy(), layout) for one in (x, dy)]
     given: Any = [device.put(one.detach().numpy()) for one in (scale, bias)]
     stats: Any = [device.put(one) for one in (mean, variance)]
-    made = dnn.batch_norm(at[0], *given, *stats, momentum=0.3, layout=layout)
+    made = dnn.batch_norm(
+        at[0], given[0], given[1], stats[0], stats[1], momentum=0.3, layout=layout
+    )
     close(of(device, made.y, layout), y)
     for got, expected in zip((made.mean, made.variance), running, strict=True):
         close(value(device, got), expected)
-    dx, dscale, dbias = dnn.batch_norm_gradient(*at, given[0], layout=layout)
+    dx, dscale, dbias = dnn.batch_norm_gradient(at[0], at[1], given[0], layout=layout)
     close(of(device, dx, layout), x.grad)
     close(value(device, dscale), scale.grad)
     close(value(device, dbias), bias.grad)
@@ -73,9 +75,11 @@ def test_batch_norm_is_pytorchs(device: Device, extents: Any, layout: Any) -> No
         x, torch.tensor(mean), torch.tensor(variance), scale, bias, training=False
     )
     y.backward(dy.detach())
-    got = dnn.batch_norm_inference(at[0], *given, *stats, layout=layout)
+    got = dnn.batch_norm_inference(at[0], given[0], given[1], stats[0], stats[1], layout=layout)
     close(of(device, got, layout), y)
-    dx, dscale, dbias = dnn.batch_norm_gradient(*at, given[0], *stats, layout=layout)
+    dx, dscale, dbias = dnn.batch_norm_gradient(
+        at[0], at[1], given[0], stats[0], stats[1], layout=layout
+    )
     close(of(device, dx, layout), x.grad)
     close(value(device, dscale), scale.grad)
     close(value(device, dbias), bias.grad)
@@ -114,8 +118,13 @@ def test_group_and_instance_norm_are_pytorchs(device: Device, groups: int, layou
     y.backward(dy.detach())
     at: Any = [put(device, one.detach().numpy(), layout) for one in (x, dy)]
     given: Any = [device.put(one.detach().numpy()) for one in (scale, bias)]
-    close(of(device, dnn.group_norm(at[0], *given, groups=groups, layout=layout), layout), y)
-    dx, dscale, dbias = dnn.group_norm_gradient(*at, given[0], groups=groups, layout=layout)
+    close(
+        of(device, dnn.group_norm(at[0], given[0], given[1], groups=groups, layout=layout), layout),
+        y,
+    )
+    dx, dscale, dbias = dnn.group_norm_gradient(
+        at[0], at[1], given[0], groups=groups, layout=layout
+    )
     close(of(device, dx, layout), x.grad)
     close(value(device, dscale), scale.grad)
     close(value(device, dbias), bias.grad)

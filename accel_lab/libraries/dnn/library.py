@@ -22,6 +22,7 @@ from accel_lab.libraries.dnn.convolution import (
 from accel_lab.libraries.dnn.normalization import *  # noqa: F403 - dnn.normalization
 from accel_lab.libraries.dnn.pooling import *  # noqa: F403 - dnn.pooling
 from accel_lab.libraries.dnn.softmax import *  # noqa: F403 - dnn.softmax
+from accel_lab.libraries.dnn.training import *  # noqa: F403 - dnn.training
 
 
 class DnnActor(DefaultActor):

@@ -4,6 +4,7 @@ Only engines count that give the same bits each time and round no more than the 
 """
 
 import contextlib
+import importlib
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
@@ -140,9 +141,7 @@ class Cudnn:
 def found(device: "CudaDevice") -> Cudnn | None:
     """Return cuDNN; None where it or its Python frontend is not installed."""
     try:
-        import cudnn
-
-        return Cudnn(device, cudnn)
+        return Cudnn(device, importlib.import_module("cudnn"))
     except (ImportError, RuntimeError):  # the frontend is there, and no cuDNN
         return None
 

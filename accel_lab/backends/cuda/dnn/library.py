@@ -11,12 +11,13 @@ from accel_lab.libraries.dnn.evaluation.exponentials import Exponentials
 from accel_lab.libraries.dnn.evaluation.layers import Activations
 from accel_lab.libraries.dnn.evaluation.normalizing import Norms
 from accel_lab.libraries.dnn.evaluation.pooling import Pooling
+from accel_lab.libraries.dnn.evaluation.training import Training
 
 if TYPE_CHECKING:
     from accel_lab.backends.cuda.device.device import CudaDevice
 
 
-class CudaDnn(CudaConvolutions, Activations, Pooling, Norms, Exponentials):
+class CudaDnn(CudaConvolutions, Activations, Pooling, Norms, Exponentials, Training):
     """Enqueues on the device's active stream; used by the dispatcher thread."""
 
     def __init__(self, device: "CudaDevice") -> None:

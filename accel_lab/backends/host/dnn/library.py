@@ -9,7 +9,9 @@ from accel_lab.libraries.dnn.evaluation.exponentials import Exponentials
 from accel_lab.libraries.dnn.evaluation.layers import Activations, Convolutions
 from accel_lab.libraries.dnn.evaluation.normalizing import Norms
 from accel_lab.libraries.dnn.evaluation.pooling import Pooling
+from accel_lab.libraries.dnn.evaluation.training import Training
 from accel_lab.libraries.dnn.message import computed_in
+from accel_lab.libraries.rng import philox
 
 
 class HostKit:
@@ -29,8 +31,18 @@ class HostKit:
         """Return the error function of each element."""
         return scipy.special.erf(x)
 
+    def kept(self, seed: int, offset: int, count: int, threshold: int) -> Any:
+        """Return which words are at least a threshold."""
+        return philox.words(seed, 0, offset, count) >= threshold
 
-class HostDnn(Convolutions, Activations, Pooling, Norms, Exponentials):
+    def summed(self, x: Any, places: Any, rows: int) -> Any:
+        """Return the sums of rows."""
+        made = np.zeros((rows, x.shape[1]), x.dtype)
+        np.add.at(made, places, x)
+        return made
+
+
+class HostDnn(Convolutions, Activations, Pooling, Norms, Exponentials, Training):
     """Calls NumPy at once: on the host, what is enqueued is done."""
 
     def __init__(self) -> None:

@@ -18,3 +18,9 @@ class Kit(Protocol):
 
     def erf(self, x: Any) -> Any:
         """Return the error function of each element."""
+
+    def kept(self, seed: int, offset: int, count: int, threshold: int) -> Any:
+        """Return which of so many words of Philox, from `offset`, are at least a threshold."""
+
+    def summed(self, x: Any, places: Any, rows: int) -> Any:
+        """Return rows that are sums of those of `x` at their places, one after the other."""
