@@ -1,0 +1,4 @@
+"""Layers of neural networks on the host, by NumPy and SciPy.
+
+Runs in a context's process.
+"""

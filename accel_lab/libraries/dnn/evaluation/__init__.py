@@ -1,0 +1,4 @@
+"""What the messages of `dnn` mean, in the functions that NumPy and CuPy share.
+
+Arrays are in the dtype that is computed in.
+"""
