@@ -174,6 +174,8 @@ class Relay(Uncopied):
         try:
             self._machine.begin()
             self._begun.set()
+            if self._is_over:  # while it began, so it was not ended
+                self._machine.close()
             while not self._is_over:
                 entries = self._collect()
                 if entries:

@@ -109,6 +109,13 @@ def test_a_backend_that_cannot_be_loaded_there_is_told(
         lab.close()
 
 
+def test_a_system_that_is_closed_at_once_leaves_nothing(
+    leaves_nothing: None, cluster: NearCluster
+) -> None:
+    for _ in range(4):
+        System("host", 5, cluster="ray").close()
+
+
 def test_every_request_is_answered_whenever_a_node_is_lost(
     leaves_nothing: None, cluster: NearCluster
 ) -> None:
