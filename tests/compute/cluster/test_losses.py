@@ -100,9 +100,9 @@ def test_a_node_that_cannot_is_told_at_once(cluster: NearCluster) -> None:
 def test_a_backend_that_cannot_be_loaded_there_is_told(
     cluster: NearCluster,
 ) -> None:
+    cluster.loads = "none"
     lab = System("host", cluster="ray")
     try:
-        cluster.backend = "none"  # what its nodes are to load
         with pytest.raises(BackendUnavailable, match=r"on node-[ab]: ModuleNotFoundError"):
             lab.ready()
     finally:
