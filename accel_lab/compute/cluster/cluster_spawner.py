@@ -65,6 +65,7 @@ class ClusterSpawner(Uncopied):
         self._pipe = pipe
         self._lock = threading.Lock()
         self._relays: dict[str, Relay] = {}
+        self._lost_relays: list[Relay] = []
         self._is_closing = False
         self._left = 0
 
@@ -124,7 +125,8 @@ class ClusterSpawner(Uncopied):
 
         with self._lock:
             self._is_closing = True
-            relays, self._relays = list(self._relays.values()), {}
+            relays = [*self._relays.values(), *self._lost_relays]
+            self._relays, self._lost_relays = {}, []
         self._left = len(relays) + 1
         for relay in relays:
             relay.close(lambda: self._event_loop.call_soon(one_closed))
@@ -158,6 +160,9 @@ class ClusterSpawner(Uncopied):
         with self._lock:
             if self._relays.get(id_) is relay:
                 del self._relays[id_]
+            if not self._is_closing:
+                self._lost_relays = [one for one in self._lost_relays if not one.has_ended]
+                self._lost_relays.append(relay)
         self._places.gone(id_)
         with suppress(Exception):  # the cluster does not answer; what is known has to do
             self._places.update(node for node in self._cluster.nodes() if node.id != id_)

@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 from collections import deque
+from collections.abc import Callable
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -76,7 +77,7 @@ class Contexts:
             os.environ["OMP_NUM_THREADS"] = threads
         self._up: deque[Up] = deque()
         self._news = threading.Condition()
-        self._closed = False
+        self._closed = self._is_ending = False
         self._mirror = Mirror()
         self._hosted: dict[int, _Hosted] = {}
         self._event_loop = EventLoop("accel_lab node")
@@ -92,8 +93,8 @@ class Contexts:
     def down(self, entries: list[Down]) -> None:
         """Do what these say, in their order; blocks until that is done."""
         done, failed = threading.Event(), list[BaseException]()
-        self._event_loop.call_soon(self._obey_all, entries, failed, done)
-        done.wait()
+        if self._event_loop.call_soon(self._obey_all, entries, failed, done):
+            done.wait()
         if failed:
             raise failed[0]
 
@@ -114,8 +115,8 @@ class Contexts:
     def close(self) -> None:
         """Kill and reap every context, and end what forked them; blocks for that."""
         done = threading.Event()
-        self._event_loop.call_soon(self._spawner.close, done.set)
-        done.wait(CLOSE_LIMIT_S)
+        if self._event_loop.call_soon(self._end, done.set):
+            done.wait(CLOSE_LIMIT_S)
         zygote_cache.end()
         self._event_loop.call_soon(self._mirror.clear)
         self._event_loop.stop(CLOSE_LIMIT_S)
@@ -124,6 +125,10 @@ class Contexts:
             self._news.notify_all()
 
     # All that follows happens on the event loop.
+
+    def _end(self, done: Callable[[], None]) -> None:
+        self._is_ending = True
+        self._spawner.close(done)
 
     def _say(self, entry: Up) -> None:
         with self._news:
@@ -138,7 +143,8 @@ class Contexts:
     ) -> None:
         try:
             for entry in entries:
-                self._obey(entry)
+                if not self._is_ending:  # else it would start what nobody ends
+                    self._obey(entry)
         except BaseException as error:  # noqa: BLE001 - whoever sent it is told
             failed.append(error)
         finally:

@@ -125,8 +125,16 @@ class Relay(Uncopied):
         else:
             self._ring()
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing of it goes on here any more; any thread."""
+        return self._is_over and not any(thread.is_alive() for thread in self._threads)
+
     def close(self, closed: Callable[[], object]) -> None:
-        """Kill the contexts, end the node's part, and call `closed`; does not wait for that."""
+        """Kill the contexts, end the node's part, and call `closed`; does not wait for that.
+
+        Of a node that is lost it says when the last of it here has ended.
+        """
         self._is_closing = True
 
         def close() -> None:
@@ -160,7 +168,9 @@ class Relay(Uncopied):
         self._ring()
         if not self._is_closing:  # what is left there is of no use, and who waits for it ends so
             name = f"accel_lab leaves {self._machine.name}"
-            threading.Thread(target=self._machine.close, name=name, daemon=True).start()
+            leaving = threading.Thread(target=self._machine.close, name=name, daemon=True)
+            self._threads.append(leaving)
+            leaving.start()
 
     def _end(self, process: RemoteProcess) -> None:
         if self._refusal:
@@ -174,6 +184,8 @@ class Relay(Uncopied):
         try:
             self._machine.begin()
             self._begun.set()
+            if self._is_over:  # while it began, so it was not ended
+                self._machine.close()
             while not self._is_over:
                 entries = self._collect()
                 if entries:

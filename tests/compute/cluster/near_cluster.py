@@ -38,7 +38,7 @@ class NearMachine:
     def begin(self) -> None:
         if refusal := self._cluster.refusals.get(self._node.id):
             raise BackendUnavailable(refusal)
-        self.contexts = Contexts(self._cluster.backend, "")
+        self.contexts = Contexts(self._cluster.loads or self._cluster.backend, "")
 
     def down(self, entries: list[Down]) -> None:
         self._require()
@@ -83,6 +83,8 @@ class NearCluster:
     def __init__(self, **rooms: int) -> None:
         self.backend = "host"
         self.up = {name: Node(name, f"node-{name}", room) for name, room in rooms.items()}
+        self.loads = ""
+        """What nodes are to load in place of the backend."""
         self.refusals: dict[str, str] = {}
         self.machines: dict[str, NearMachine] = {}
         self.has_left = False

@@ -100,13 +100,20 @@ def test_a_node_that_cannot_is_told_at_once(cluster: NearCluster) -> None:
 def test_a_backend_that_cannot_be_loaded_there_is_told(
     cluster: NearCluster,
 ) -> None:
+    cluster.loads = "none"
     lab = System("host", cluster="ray")
     try:
-        cluster.backend = "none"  # what its nodes are to load
         with pytest.raises(BackendUnavailable, match=r"on node-[ab]: ModuleNotFoundError"):
             lab.ready()
     finally:
         lab.close()
+
+
+def test_a_system_that_is_closed_at_once_leaves_nothing(
+    leaves_nothing: None, cluster: NearCluster
+) -> None:
+    for _ in range(4):
+        System("host", 5, cluster="ray").close()
 
 
 def test_every_request_is_answered_whenever_a_node_is_lost(
