@@ -76,7 +76,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"handles"},
         {"array"},
         {EVERY_OTHER},
-        {"graph"},
+        {"dnn", "graph"},
         {"baseline", "loading"},
     ),
     "journal": (

@@ -111,8 +111,12 @@ def test_a_backend_has_a_method_for_each_default_handler(library: str, backend: 
 
 
 def classes_beside(path: Path) -> dict[str, ast.ClassDef]:
-    """Return the classes of a file, and of its folder if it is the main file of a library."""
+    """Return the classes of a file, and of its folder if it is the main file of a library.
+
+    Those are among them that both backends share: they stand in the library's own `evaluation`.
+    """
     files = sorted(path.parent.glob("*.py")) if path.name == "library.py" else [path]
+    files += sorted((PACKAGE / "libraries" / path.parent.name / "evaluation").glob("*.py"))
     bodies = [one for file in files for one in parsed(file).body]
     return {one.name: one for one in bodies if isinstance(one, ast.ClassDef)}
 
