@@ -15,13 +15,13 @@ from tests.bare_python import BarePython
 from tests.conftest import require
 from tests.project import PROJECT, ROOT
 
+pytestmark = pytest.mark.timeout(150)  # long: it begins before files of short tests
+
 LIST_ASSETS = """
 import json, sys
 import accel_lab.errors
 from accel_lab import tutorials
 from accel_lab.views.widget import assets
-
-pytestmark = pytest.mark.timeout(150)  # long: it begins before files of short tests
 print(json.dumps({
     "package": accel_lab.errors.__file__,
     "tutorials": {path.name: path.read_text() for path in tutorials.packaged().glob("*.ipynb")},

@@ -11,12 +11,12 @@ import pytest
 from accel_lab import Device, System
 from accel_lab.errors import ContextLost
 
+pytestmark = pytest.mark.timeout(150)  # long: it begins before files of short tests
+
 WAIT = 60.0
 NAMES = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "OMP_NUM_THREADS")
 LOOK = """
 import json, os, numpy, threadpoolctl
-
-pytestmark = pytest.mark.timeout(150)  # long: it begins before files of short tests
 print(json.dumps([
     sorted({(one["internal_api"], one["num_threads"]) for one in threadpoolctl.threadpool_info()}),
     {name: os.environ.get(name) for name in NAMES},
