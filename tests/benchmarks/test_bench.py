@@ -25,6 +25,7 @@ from accel_lab.bench.report import Report, figure
 from accel_lab.bench.rounds import compare, latencies
 from accel_lab.bench.row import Budget, Row, judged
 from accel_lab.bench.rows import compiling, libraries, peer, pipelined, rebuilt, watched
+from accel_lab.bench.rows import workloads as workload_rows
 from accel_lab.bench.workloads import WORKLOADS
 from accel_lab.errors import InvalidArgument
 from accel_lab.views.lab import LabView
@@ -55,7 +56,7 @@ ROWS = {
         for of in ("", "-ask-p50", "-ask-p99")
     ),
     *(
-        f"lib-{name.replace('.', '-')}-{size}"
+        workload_rows.name_of(name, size)
         for name, workload in WORKLOADS.items()
         for size in workload.host
     ),

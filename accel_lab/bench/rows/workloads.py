@@ -50,7 +50,7 @@ def _rows(
 ) -> list[Row]:
     """Measure one workload against each peer, or alone where there is none."""
     rows: list[Row] = []
-    row_name = f"lib-{name.replace('.', '-')}-{size}"
+    row_name = name_of(name, size)
     try:
         send = prepare(peer.device, name, size)
         send().result()
@@ -161,6 +161,12 @@ def _limit(backend: str, workload: Workload, call_s: float, row_name: str) -> fl
     if call_s >= WORK_S:
         return WORK[backend]
     return MESSAGES if backend == "cuda" and not row_name.endswith("-torch") else None
+
+
+def name_of(name: str, size: int) -> str:
+    """Return the name of a row, short enough for a terminal: a size of 1024 is 1k."""
+    short = f"{size >> 10}k" if size and not size % 1024 else size
+    return f"lib-{name.replace('.', '-')}-{short}"
 
 
 def _title(name: str, size: int) -> str:

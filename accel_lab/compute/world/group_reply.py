@@ -122,11 +122,11 @@ class GroupReply(Reply[tuple[Any, ...]]):
         self._stop_clock()
         with ExitStack() as every:  # the last first, and each whatever befalls another
             every.callback(self._let_go)
-            if self._follower is not None:
-                every.callback(self._follower.over, None, sent=True)
             every.callback(self.resolve, tuple(map(_taken, self.results)))
             for part in reversed(self._parts):
                 every.callback(part.handle.resolve)
+            if self._follower is not None:  # whoever waits for a handle finds it told
+                every.callback(self._follower.over, None, sent=True)
             for draft, part in zip(self._drafts, self._parts, strict=True):
                 every.callback(draft.member.complete, part, self.id)
 
