@@ -87,7 +87,8 @@ class NcclCommunicator:
 
     Attributes:
         sent_bytes: how much this rank has given to NCCL; for people.
-        ending: the thread in which NCCL frees what an aborted one had.
+        aborted: whether `abort` was called.
+        freed: set once NCCL has freed what an aborted one had.
     """
 
     def __init__(
@@ -98,8 +99,8 @@ class NcclCommunicator:
         self._nccl, self._device, self._enter, self._comm = nccl, device, enter, comm
         self._arrays: Any = device.arrays
         self._lock = threading.Lock()  # nobody is inside NCCL with this communicator but its owner
-        self._aborted = False
-        self.ending: threading.Thread | None = None
+        self.aborted = False
+        self.freed = threading.Event()
         self._parts: list[Part] = []
         self._stream, self._dtype = 0, ""
 
@@ -150,17 +151,14 @@ class NcclCommunicator:
     def abort(self) -> None:
         """End what waits for other ranks, and fail it; a thread frees what NCCL has of it."""
         with self._lock:
-            if self._aborted:
+            if self.aborted:
                 return
-            self._aborted = True
+            self.aborted = True
             parts, self._parts = self._parts, []
         self._enter.thread()
         for part in parts:
             part.fail("its communicator was aborted")
-        self.ending = threading.Thread(
-            target=self._end, name=f"abort of rank {self.rank}", daemon=True
-        )
-        self.ending.start()
+        threading.Thread(target=self._end, name=f"abort of rank {self.rank}", daemon=True).start()
 
     def close(self) -> None:
         """Nothing to do: `abort` frees what NCCL has."""
@@ -269,12 +267,15 @@ class NcclCommunicator:
         self.settle()
 
     def _require(self) -> None:
-        if self._aborted:
+        if self.aborted:
             raise CommunicatorLost("the communicator was aborted")
 
     def _end(self) -> None:
-        self._enter.thread()
-        self._nccl.comm_abort(self._comm)
+        try:
+            self._enter.thread()
+            self._nccl.comm_abort(self._comm)
+        finally:
+            self.freed.set()
 
     # Arrays in C order, as NCCL takes them.
 
@@ -328,7 +329,7 @@ class NcclCommunicator:
             )
         yield self._source(x, into, in_place=True), (DTYPES[dtype], made)
         with self._lock:
-            if not self._aborted:
+            if not self.aborted:
                 nccl.red_op_destroy(made, self._comm)
 
 

@@ -70,13 +70,11 @@ class CudaCollective:
             AccelError: the group was aborted meanwhile.
         """
         until = time.monotonic() + ENDS_WITHIN_S
-        for comm in list(self._made):
-            while comm.ending is not None and comm.ending.is_alive() and time.monotonic() < until:
-                comm.ending.join(LOOK_S)
+        for comm in [one for one in list(self._made) if one.aborted]:
+            while not comm.freed.wait(LOOK_S) and time.monotonic() < until:
                 group.require()
-            if comm.ending is not None:
-                with suppress(ValueError):  # another join looks at the same time
-                    self._made.remove(comm)
+            with suppress(ValueError):  # another join looks at the same time
+                self._made.remove(comm)
 
     def enqueue(self, launch: Launch, comm: NcclCommunicator, work: Callable[[], object]) -> None:
         """Call it at once: what it enqueues comes in the order of the stream."""
