@@ -13,7 +13,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
@@ -33,6 +33,8 @@ _BYTES = DTYPES["uint8"]
 _OF_OTHERS = {2, 6}
 """`ncclSystemError`, as of sockets, and `ncclRemoteError`: this rank itself is well."""
 _LOOKS = 256
+_ENDS_WITHIN_S = 5.0
+_LOOK_S = 0.02
 _SLEEP_S = 100e-6
 """NCCL's thread takes some tens of microseconds: so often `settle` looks without sleeping."""
 
@@ -331,6 +333,24 @@ class NcclCommunicator:
         with self._lock:
             if not self.aborted:
                 nccl.red_op_destroy(made, self._comm)
+
+
+def until_freed(comms: list[NcclCommunicator], group: Group) -> None:
+    """Wait until NCCL has freed what aborted ones had, 5 s at most, and take those out of the list.
+
+    To free is to wait for the card. Were a new communicator at work meanwhile, that would wait for
+    its kernels, these for the other ranks, and those for what this process cannot do until it has
+    freed.
+
+    Raises:
+        AccelError: the group was aborted meanwhile.
+    """
+    until = time.monotonic() + _ENDS_WITHIN_S
+    for comm in [one for one in comms if one.aborted]:
+        while not comm.freed.wait(_LOOK_S) and time.monotonic() < until:
+            group.require()
+        with suppress(ValueError):  # another join looks at the same time
+            comms.remove(comm)
 
 
 def _pieces(address: int, sizes: Sequence[int]) -> list[Piece]:

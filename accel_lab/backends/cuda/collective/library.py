@@ -1,8 +1,6 @@
 """Communicators of NCCL's, made by a key that one rank has made."""
 
-import time
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +10,7 @@ from cupy.cuda import runtime
 
 from accel_lab.backends.cuda.array.narrow import store, widened
 from accel_lab.backends.cuda.collective.bindings import bindings, multicasts, written
-from accel_lab.backends.cuda.collective.communicator import Enter, NcclCommunicator
+from accel_lab.backends.cuda.collective.communicator import Enter, NcclCommunicator, until_freed
 from accel_lab.backends.cuda.device.narrow_floats import FORMATS
 from accel_lab.compute.arrays.dtypes import numpy_dtype
 from accel_lab.compute.execution.launch import Launch
@@ -23,8 +21,6 @@ if TYPE_CHECKING:
 
 FP8_SINCE = 90
 """From this compute capability on NCCL reduces float8."""
-ENDS_WITHIN_S = 5.0
-LOOK_S = 0.02
 
 
 class CudaCollective:
@@ -44,7 +40,7 @@ class CudaCollective:
         """Wait for all ranks; an abort of the group ends that."""
         nccl = bindings()
         self._enter.thread()
-        self._end_others(group)
+        until_freed(self._made, group)
         config = nccl.Config()
         config.blocking = 0
         rank, size = group.rank, group.size
@@ -58,23 +54,6 @@ class CudaCollective:
             comm.abort()
             raise
         return comm
-
-    def _end_others(self, group: Group) -> None:
-        """Wait until NCCL has freed what aborted ones had.
-
-        To free is to wait for the card. Were a new communicator at work meanwhile, that would wait
-        for its kernels, these for the other ranks, and those for what this process cannot do until
-        it has freed.
-
-        Raises:
-            AccelError: the group was aborted meanwhile.
-        """
-        until = time.monotonic() + ENDS_WITHIN_S
-        for comm in [one for one in list(self._made) if one.aborted]:
-            while not comm.freed.wait(LOOK_S) and time.monotonic() < until:
-                group.require()
-            with suppress(ValueError):  # another join looks at the same time
-                self._made.remove(comm)
 
     def enqueue(self, launch: Launch, comm: NcclCommunicator, work: Callable[[], object]) -> None:
         """Call it at once: what it enqueues comes in the order of the stream."""

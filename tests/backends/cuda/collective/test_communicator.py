@@ -16,7 +16,7 @@ import pytest
 
 from accel_lab.backends.cuda.collective import bindings
 from accel_lab.backends.cuda.collective.bindings import DTYPES, IN_PROGRESS, REDUCTIONS, written
-from accel_lab.backends.cuda.collective.communicator import Enter, NcclCommunicator
+from accel_lab.backends.cuda.collective.communicator import Enter, NcclCommunicator, until_freed
 from accel_lab.compute.arrays.dtypes import NAMES, numpy_dtype
 from accel_lab.compute.groups.group import Group
 from accel_lab.compute.groups.place import Place
@@ -58,6 +58,8 @@ class StandIn:
         self.boxes: dict[tuple[int, int], Queue[Array]] = defaultdict(Queue)
         self.state = 0
         self.begun, self.aborted = threading.Event(), threading.Event()
+        self.may_free = threading.Event()
+        self.may_free.set()
         self._here = threading.local()
 
     def _swap(self, rank: int, array: Array) -> list[Array]:
@@ -169,6 +171,7 @@ class StandIn:
         del comm
         assert not self.aborted.is_set(), "it is freed by now"
         self.aborted.set()
+        assert self.may_free.wait(WAIT)
 
 
 class Native:
@@ -343,6 +346,31 @@ def test_an_abort_ends_who_waits_and_fails_what_is_not_done(ranks: Ranks) -> Non
         ranks.one(0, "float32", lambda c, _: c.send(np.ones(3, "f4"), 1))
     assert comm._comm.looks == looks, "nothing is asked of what NCCL has freed"
     comm.close()
+
+
+def test_what_comes_next_waits_until_an_aborted_one_is_freed(ranks: Ranks) -> None:
+    old, live, _ = ranks.comms
+    comms, group = [old, live], Group(Place(2, 0, RANKS))
+    ranks.nccl.may_free.clear()
+    old.abort()
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(until_freed, comms, group)
+        assert ranks.nccl.aborted.wait(WAIT)
+        assert not waiting.done()
+        assert old in comms
+        ranks.nccl.may_free.set()
+        waiting.result(WAIT)
+    assert comms == [live]
+
+
+def test_an_abort_ends_that_wait_too(ranks: Ranks) -> None:
+    group = Group(Place(2, 0, RANKS))
+    ranks.nccl.may_free.clear()
+    ranks.comms[0].abort()
+    group.hear("a rank is lost", cancelled=False)
+    with pytest.raises(AccelError, match="a rank is lost"):
+        until_freed(ranks.comms, group)
+    ranks.nccl.may_free.set()
 
 
 @pytest.mark.parametrize(("state", "error"), [(2, CommunicatorLost), (5, RuntimeError)])
