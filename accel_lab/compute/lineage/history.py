@@ -31,7 +31,7 @@ from typing import Any, NamedTuple, TypeVar
 from accel_lab.compute.lineage.aliasing import Aliasing
 from accel_lab.compute.lineage.dry_run import BEYOND, DryRun, GivenUp
 from accel_lab.compute.lineage.markers import Arrays, Checkpoint, Content, Failed, Result
-from accel_lab.compute.lineage.recorded_message import Effects, Step, decode, size_of
+from accel_lab.compute.lineage.recorded_message import UPLOAD, Effects, Step, decode, size_of
 from accel_lab.display.buffer_number import short
 from accel_lab.errors import Interrupted, UserCodeError
 
@@ -162,14 +162,21 @@ class History:
             self.aliasing.renew(id_)
 
     def _note_failure(self, marker: Failed) -> None:
-        """Note what code of the user's may have changed before it failed."""
-        if marker.kind in CHANGED_NOTHING:
+        """Note what is not made, or may have been changed, though its own message is no failure."""
+        step = next((step for step in reversed(self.steps) if step.seq <= marker.seq), None)
+        if step is None or step.seq != marker.seq:
             return
+        if step.tag == UPLOAD:
+            self._note_unfilled(step)
+        elif marker.kind not in CHANGED_NOTHING and step.writes:
+            if step.opaque or marker.kind in _IN_USER_CODE:
+                self._half_done.add(step.seq)
+
+    def _note_unfilled(self, upload: Step) -> None:
+        """Count the message as failed that made the buffer: without its bytes it is none."""
         for step in reversed(self.steps):
-            if step.seq <= marker.seq:
-                of_user = step.opaque or marker.kind in _IN_USER_CODE
-                if step.seq == marker.seq and step.writes and of_user:
-                    self._half_done.add(step.seq)
+            if step.made in upload.writes:
+                self._failed[step.seq] = self._failed[upload.seq]
                 return
 
     # What is to be done.

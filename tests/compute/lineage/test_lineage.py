@@ -135,6 +135,23 @@ def test_what_was_never_made_is_lost_by_the_failure_of_its_message() -> None:
     assert lineage.slice([3]).lost == {3: f"it depends on buffer 1: {why}"}
 
 
+@pytest.mark.parametrize("kind", ["LibraryError", "Cancelled", "ContextLost"])
+@pytest.mark.parametrize("cut", [False, True])
+def test_what_an_upload_did_not_fill_was_never_made(kind: str, *, cut: bool) -> None:
+    """Not even where its memory was had, and one of its parts has come."""
+    first, second = entry(2, 1, UPLOAD, 1, 0, 1, 0, 8, []), entry(3, 1, UPLOAD, 1, 8, 1, 8, 8, [])
+    failed = encode_marker(Failed(3, kind, "it cannot be mapped"))
+    bytes_ = encode_marker(Content(2, "key"))
+    lineage = lineage_of(zeros(1, 1), first, bytes_, second, failed, copy(4, 1, made=2))
+    lineage._unanswered = lambda: 4
+    if cut:
+        lineage.cut()
+    assert 1 not in lineage.live
+    found = lineage.slice([1], without=[4])
+    assert set(found.lost) == {1}
+    assert found.steps == []
+
+
 def test_a_function_that_failed_may_have_changed_what_it_writes() -> None:
     impure = entry(2, -3, RUN, [1], b"", *[False, None, None])
     reads = entry(2, -3, RUN, [1], b"", *[False, None, []])
