@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from accel_lab import array, blas, fft, rng
@@ -107,7 +107,28 @@ OPERATIONS: dict[str, Step] = {
 }
 
 
+def test_a_reshape_is_a_view_or_a_copy_as_it_was_recorded(device: Device) -> None:
+    """A copy is made with each launch, whatever it is given; where none was made none can be."""
+    x, y = (reals(seed, (4, 4), "float64") for seed in (3, 4))
+    a, b = device.put(x), device.put(y)
+    turned = a.T
+    with recorded(device, a=turned) as g:
+        flat = turned.reshape(-1)
+        twice = flat * 2.0
+    for given_, expected in ((b.T, y.T), (b, y)):
+        g.launch(a=given_)
+        assert_same(value(device, flat), expected.reshape(-1))
+        assert_same(value(device, twice), 2.0 * expected.reshape(-1))
+    g.close()
+    with recorded(device, a=a) as g:
+        twice = a.reshape(-1) * 2.0
+    with pytest.raises(InvalidArgument, match=r"record copy\(\) before it"):
+        g.launch(a=b.T).result(WAIT_S)
+    g.close()
+
+
 @settings(max_examples=40)
+@example(seed=0, program=[("transpose", 0, 0), ("axpy", 2, 0)])
 @given(
     seed=seeds,
     program=st.lists(

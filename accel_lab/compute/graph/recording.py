@@ -326,8 +326,8 @@ class Recording:
             reply.resolve()
             return reply, ()
         slot = self._new_slots(1)
-        if type(message).aliased:
-            ref = self._sent(message)
+        ref = self._viewed(message)
+        if ref is not None:
             of = self._slot(getattr(message, type(message).aliased))
             self._views[slot] = of
             root = self._root(of)
@@ -353,6 +353,17 @@ class Recording:
             slots = (first, *(first + at for at in results.made(message) if at))
         here = cell_origin.current()
         return ResultsReply(handles.pump, here, results, tuple(refs), 0), slots
+
+    def _viewed(self, message: Any) -> AccelRef | None:
+        """Return the view that a message makes at once; None where it makes a buffer."""
+        kind = type(message)
+        if not kind.viewing or getattr(message, kind.viewing):
+            return self._sent(message) if kind.aliased else None
+        ref = self._sent(msgspec.structs.replace(message, **{kind.viewing: True}))
+        try:
+            return ref.result()
+        except InvalidArgument:  # only the device knows its strides
+            return None
 
     def _reserved(self, slot: int, spec: Spec) -> AccelRef:
         ref = self._sent(Reserve(spec.shape, str(spec.dtype)))

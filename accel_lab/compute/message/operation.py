@@ -74,6 +74,7 @@ class Operation(Message[R], frozen=True, array_like=True, eq=False):
         timeout_s: how long it may execute when nobody says otherwise.
         written: the field of the buffers that it changes, if there is such a field.
         aliased: the field of the buffer whose memory the result shares.
+        viewing: where the result may also be a copy, the field by which that is refused.
         asked_by: of several results those that are not always made, with the field that asks for
             each: `{"vt": "vectors"}`.
         opaque: why it cannot be run again, if it cannot.
@@ -89,6 +90,7 @@ class Operation(Message[R], frozen=True, array_like=True, eq=False):
     timeout_s: ClassVar[float | None] = DEFAULT_TIMEOUT_S
     written: ClassVar[str] = "out"
     aliased: ClassVar[str] = ""
+    viewing: ClassVar[str] = ""
     asked_by: ClassVar[Mapping[str, str]] = {}
     opaque: ClassVar[str] = ""
     uncaptured: ClassVar[str] = ""

@@ -165,6 +165,7 @@ class Reshape(ArrayMessage, frozen=True, tag=105):
 
     shapes: ClassVar = "(...)->?"
     aliased: ClassVar[str] = "x"
+    viewing: ClassVar[str] = "view"
     x: AccelRef
     shape: Ints
     _: Options

@@ -109,6 +109,7 @@ class Program:
         self._plan = plan
         self._buffers = [Buffer(number) for number in range(plan.slots)]
         self._given = [*plan.reads, *plan.writes]
+        self._placed = {slot.number for slot in (*self._given, *plan.own)}  # have memory
         self._actors: dict[str, LibraryActor] = {}
         self._numbers: tuple[Any, ...] = tuple(plan.numbers)
         self._own: list[Any] = []
@@ -139,7 +140,7 @@ class Program:
         self.messages.append(made)
         if step.spec is not None:
             self._buffers[step.result].learn(*step.spec)
-        if message.aliased:
+        if message.aliased and step.result not in self._placed:
             self._views[step.result] = self._root(getattr(message, message.aliased).id)
         return made
 
@@ -243,8 +244,12 @@ class Program:
         return {
             number
             for number, step in enumerate(self.steps)
-            if isinstance(step, Message) and step.message.aliased
+            if isinstance(step, Message) and step.result in self._views
         }
+
+    def is_view(self, slot: int) -> bool:
+        """Whether what stands there has another one's memory."""
+        return slot in self._views
 
     def steps_that_name(self, changed: Collection[int]) -> list[int]:
         """Return the numbers of the steps that depend on what stands at these of `addresses`."""

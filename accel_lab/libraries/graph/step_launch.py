@@ -46,6 +46,12 @@ class StepLaunch(Launch):
         buffer = self._program.buffer(id_)
         if buffer.shape != shape or buffer.dtype != dtype:
             self._refuse(f"it made {dtype}{list(shape)}, and was recorded with {buffer!r}")
+        if self._program.is_view(id_):
+            name = type(self.message).__name__
+            raise InvalidArgument(
+                f"{name}: the strides of what the graph is given allow no view, and those of what "
+                "it was recorded with did; record copy() before it"
+            )
         return buffer.array
 
     def _take(
@@ -100,7 +106,10 @@ class StepLaunch(Launch):
         """Do nothing: the program is what is prepared."""
 
     def view(self, of: AccelRef, array: Any, shape: tuple[int, ...], dtype: str) -> None:
-        """Make the result a view of another of the program's buffers."""
+        """Make the result a view of another of the program's buffers, where it was recorded so."""
+        if not self._program.is_view(self.result):
+            self._take(self.result, array, shape, dtype)
+            return
         assert isinstance(of, Buffer)
         assert of.storage is not None
         self._enter(self.result, array, shape, dtype, of.storage)

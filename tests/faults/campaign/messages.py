@@ -6,6 +6,7 @@ what has another shape is read once and dropped.
 
 import operator
 import random
+from collections.abc import Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -193,7 +194,7 @@ class Senders:
         return Sent("jit", reply, lambda a: a * 0.25 + 1.0, (x,), writes=x, via=via)
 
     def _run(self, twin: Twin, dice: random.Random) -> Sent:
-        x, run = _pick(twin, dice), partial(twin.device.run, timeout_s=600.0)
+        x, run = _pick(twin, dice, twin.decided), partial(twin.device.run, timeout_s=600.0)
         match dice.randrange(5):
             case 0:
                 return made("run", twin, run(np.tanh, x.ref, pure=True), np.tanh, x)
@@ -227,8 +228,10 @@ def _half(a: Array) -> Array:
     return 0.5 * a
 
 
-def _pick(twin: Twin, dice: random.Random, *, views: bool = True) -> Cell:
-    cells = [c for c in twin.usable() or twin.cells if views or c.root is c]
+def _pick(
+    twin: Twin, dice: random.Random, among: Sequence[Cell] = (), *, views: bool = True
+) -> Cell:
+    cells = [c for c in among or twin.usable() or twin.cells if views or c.root is c]
     return cells[int(dice.random() * len(cells))]
 
 

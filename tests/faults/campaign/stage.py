@@ -133,7 +133,9 @@ class Stage:
         """Executed, and not answered: their streams do not get to the end."""
         self.bench.senders.warm(self.twin)
         first = self._hold(stall=True)
+        self.twin.decided = self.twin.usable()
         self._send_all()
+        self.twin.decided = []
         self._inject(only=("library", "out of memory"))
         last = self._hold(timeout_s=600.0)
         self.bench.door.wait(first).tell()

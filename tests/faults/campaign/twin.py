@@ -82,12 +82,18 @@ class Sent:
 
 
 class Twin:
-    """One device's buffers as they should be."""
+    """One device's buffers as they should be.
+
+    Attributes:
+        decided: what a function may have that is called while nothing completes: whether the
+            others are what they should be may only be known later, and it waits for that.
+    """
 
     def __init__(self, device: Device) -> None:
         self.device = device
         self.cells: list[Cell] = []
         self.old: list[Cell] = []
+        self.decided: list[Cell] = []
 
     def keep(self, cell: Cell) -> None:
         """Let later messages use a buffer."""
