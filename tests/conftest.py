@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 # Before NumPy is imported: two test processes on two cores must not fight over BLAS threads.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -210,6 +211,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         limits[item.path] = max(limit, limits.get(item.path, 0.0))
         counts[item.path] += 1
     items.sort(key=lambda item: (-limits[item.path], -counts[item.path]))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_handlecrashitem(sched: Any) -> None:
+    """Have no worker wait for files that one which crashed had done: xdist would hand those on."""
+    for file, done in list(sched.workqueue.items()):
+        if all(done.values()):
+            del sched.workqueue[file]
 
 
 @pytest.hookimpl(trylast=True)
