@@ -71,13 +71,13 @@ class UploadActor(LibraryActor):
 
     @handles(TakeBack)
     def take_back(self, m: TakeBack, _: Launch) -> None:
-        """Have whatever needs the buffer fail."""
+        """Have whatever needs the buffers fail."""
         table = self.context.table
-        if m.uploaded:
-            table.spoil(table.mention(m.made))
-        else:
-            for id_ in range(m.made, m.made + m.count):
-                table.fail(id_, m.made)
+        for id_ in m.ids:
+            if m.uploaded:
+                table.spoil(table.mention(id_))
+            else:
+                table.fail(id_, m.root)
 
     @handles(Upload)
     def upload(self, m: Upload, launch: Launch) -> None:

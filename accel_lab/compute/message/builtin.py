@@ -236,16 +236,16 @@ class Download(Operation[Any], frozen=True, array_like=True, eq=False, tag=5):
 
 
 class TakeBack(Operation[None], frozen=True, array_like=True, eq=False, tag=12):
-    """Take the place of a message that was taken back before it was sent: `made` is never made.
+    """Take the place of a message that was taken back before it was sent: `ids` are never made.
 
-    With `uploaded` it has been allocated already, and what was taken back would have filled it.
-    `count` is how many results it would have made, from `made` on.
+    With `uploaded` they have been allocated, and what was taken back would have filled them. By
+    `root`, the first of its ids on the wire, made or not, it is told what needs them.
     """
 
     library: ClassVar[str] = "upload"
-    made: int
+    root: int
+    ids: list[int]
     uploaded: bool = False
-    count: int = 1
 
 
 class Location(msgspec.Struct, frozen=True, array_like=True):

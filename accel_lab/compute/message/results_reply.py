@@ -39,11 +39,6 @@ class ResultsReply(Reply[Any]):
         self._outs = outs
 
     @property
-    def count(self) -> int:
-        """How many ids it has on the wire."""
-        return len(self.handles) if self.id else 0
-
-    @property
     def refs(self) -> Iterator[Ref[Any]]:
         """The handles that there are."""
         return (ref for ref in self.handles if ref is not None)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel_lab import AccelRef, Device, System, array, blas
+from accel_lab import AccelRef, Device, System, array, blas, solver
 from accel_lab.actor.reply import Reply
 from accel_lab.compute.actors.fault import Inject
 from accel_lab.compute.output.cell_origin import Origin
@@ -25,6 +25,7 @@ from accel_lab.errors import (
     OutOfMemory,
     StaleRef,
 )
+from tests.faults.campaign.gate import holdings
 from tests.faults.conftest import pid_of, settle
 
 WAIT = 30.0
@@ -134,6 +135,20 @@ def test_what_waits_for_a_context_is_taken_out_of_the_queue(lab: System, cpu: De
     assert isinstance(caught.value.__cause__, Cancelled)
     assert (cpu.get(a).result(WAIT) == 1.0).all()
     assert settle(lambda: (cpu.in_flight, cpu._requests.queued) == (0, 0))
+
+
+def test_results_that_nobody_asked_for_leave_no_trace(cpu: Device) -> None:
+    """Of several results the context forgets those that were to be made, when they are freed."""
+    x = cpu.put(np.ones((4, 4)))
+    x.result(WAIT)
+    cpu.replace()  # from here on messages wait for the next context
+    found = solver.svd(cpu.put(np.ones((4, 4))), vectors=False)
+    found.s.cancel()
+    with pytest.raises(Cancelled):
+        found.s.result(WAIT)
+    del x, found
+    cpu.ping().result(WAIT)
+    assert settle(lambda: cpu.run(holdings).result(WAIT) == (0, 0, ()))
 
 
 def test_the_result_of_what_was_at_work_is_freed_when_it_is_done(
