@@ -47,11 +47,6 @@ class Dropout(Layer[AccelRef], frozen=True, tag=660):
         require_int(self, "seed", 0, 2**64 - 1)
         require_int(self, "offset", 0, 2**62)
 
-    @property
-    def threshold(self) -> int:
-        """From which word on an element is kept."""
-        return int(self.rate * 2**32)
-
 
 class Embedding(Layer[AccelRef], frozen=True, tag=661):
     """Return the row of a table for each index; one beyond the table is an error."""
