@@ -206,7 +206,7 @@ def test_narrow_floats_are_rounded_once(device: Device, cell: str, dtype: str) -
     at = [device.put(one) for one in (x, weights, *states)]
     made = ours.run(*at[:2], at[2:], training=True, **network)
     back = ours.back(*at[:2], made, device.put(dy), (), at[2:], **network)
-    expected = numbers((y, leaf.grad, theirs.states[0].grad)) + [theirs.gradient()]
+    expected = [*numbers((y, leaf.grad, theirs.states[0].grad)), theirs.gradient()]
     for ref, exact in zip((made.y, back.x, back.h0, back.weights), expected, strict=True):
         got = value(device, ref)
         assert got.dtype == native
@@ -252,7 +252,7 @@ def test_finite_differences_are_the_gradients_also_with_dropout(device: Device, 
 
 def test_layers_are_dropped_out_between_as_dropout_does(device: Device) -> None:
     net = dnn.Weights("gru", FEATURES, HIDDEN, layers=3)
-    weights = reals(1, (net.count,), "float64")
+    weights = reals(1, (net.size,), "float64")
     names = {name: one.ravel() for name, one in net.split(weights).items()}
     x = device.put(reals(2, (5, 2, FEATURES), "float64"))
     options: dict[str, Any] = {"layers": 3, "dropout": 0.5, "seed": 11, "offset": 3}
@@ -295,7 +295,7 @@ def test_names_and_places_of_weights_are_pytorchs(device: Device, cell: str) -> 
         theirs = Torchs(ours, network, 1)
         net = dnn.Weights(ours.name, FEATURES, HIDDEN, **network)
         flat = theirs.weights()
-        assert net.count == flat.size
+        assert net.size == flat.size
         split = net.split(device.put(flat))
         expected = dict(theirs.net.named_parameters())
         assert [*split] == [*expected]
@@ -309,25 +309,25 @@ def test_names_and_places_of_weights_are_pytorchs(device: Device, cell: str) -> 
 
 def test_no_sequence_makes_nothing_and_changes_nothing(device: Device) -> None:
     net = dnn.Weights("lstm", FEATURES, HIDDEN)
-    weights = device.put(reals(1, (net.count,), "float32"))
+    weights = device.put(reals(1, (net.size,), "float32"))
     x = array.zeros(device, (5, 0, FEATURES))
     made = dnn.lstm(x, weights, HIDDEN, training=True)
     assert value(device, made.y).shape == (5, 0, HIDDEN)
     assert value(device, made.c).shape == (1, 0, HIDDEN)
     assert made.reserve is not None
     back = dnn.lstm_gradient(x, weights, made.reserve, HIDDEN, made.y)
-    assert_equal(value(device, back.weights), np.zeros(net.count, "float32"))
+    assert_equal(value(device, back.weights), np.zeros(net.size, "float32"))
 
 
 def test_mistakes_are_refused_with_what_and_what_was_expected(device: Device) -> None:
     x, flat = array.zeros(device, (5, 2, 3)), array.zeros(device, (12, 3))
     net = dnn.Weights("lstm", 3, 4)
-    weights, few = array.zeros(device, (net.count,)), array.zeros(device, (7,))
+    weights, few = array.zeros(device, (net.size,)), array.zeros(device, (7,))
     state, other = array.zeros(device, (1, 2, 4)), array.zeros(device, (2, 2, 4))
     wide, dy = array.zeros(device, (1, 2, 4), "float64"), array.zeros(device, (5, 2, 4))
     reserve = array.zeros(device, (1, 6, 5, 2, 4))
     half = [array.zeros(device, one.shape, "float16") for one in (x, weights, reserve, state)]
-    with refused(device, "weights is float32[7]", f"[{net.count}]"):
+    with refused(device, "weights is float32[7]", f"[{net.size}]"):
         dnn.lstm(x, few, 4)
     with refused(device, "h0 is float32[2, 2, 4]", "[1, 2, 4]"):
         dnn.lstm(x, weights, 4, other)
@@ -361,5 +361,5 @@ def test_mistakes_are_refused_with_what_and_what_was_expected(device: Device) ->
         dnn.lstm_gradient(x, weights, dy, 4, dy)
     with refused(device, "reserve is float16", "float32"):
         dnn.lstm_gradient(*half[:3], 4, dh=half[3])
-    with refused(device, f"has {net.count} weights", "[7]"):
+    with refused(device, f"has {net.size} weights", "[7]"):
         net.split(few)

@@ -22,6 +22,7 @@ from accel_lab.libraries.dnn.convolution import (
 from accel_lab.libraries.dnn.normalization import *  # noqa: F403 - dnn.normalization
 from accel_lab.libraries.dnn.pooling import *  # noqa: F403 - dnn.pooling
 from accel_lab.libraries.dnn.recurrence import *  # noqa: F403 - dnn.lstm and the like
+from accel_lab.libraries.dnn.response import *  # noqa: F403 - dnn.local_response_norm
 from accel_lab.libraries.dnn.softmax import *  # noqa: F403 - dnn.softmax
 from accel_lab.libraries.dnn.training import *  # noqa: F403 - dnn.training
 from accel_lab.libraries.dnn.weights import *  # noqa: F403 - dnn.Weights

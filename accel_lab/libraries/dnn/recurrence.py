@@ -246,7 +246,7 @@ def of_network(message: Any, *states: AccelRef | None) -> tuple[Spec, Spec, Spec
     require_int(message, "offset", 0, 2**62)
     dtype = one_dtype(message, x, message.weights, *states)
     weights = weights_of(message)
-    require_shape(message, message.weights, (weights.count,))
+    require_shape(message, message.weights, (weights.size,))
     steps, batch, each = len(found.sizes), len(found.lengths), layers * weights.directions
     for ref in states:
         require_shape(message, ref, (each, batch, hidden))

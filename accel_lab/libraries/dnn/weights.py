@@ -48,7 +48,7 @@ class Weights(NamedTuple):
         return made
 
     @property
-    def count(self) -> int:
+    def size(self) -> int:
         """How many elements they have together."""
         return sum(map(math.prod, self.shapes.values()))
 
@@ -58,8 +58,8 @@ class Weights(NamedTuple):
         Raises:
             InvalidArgument: the buffer has another shape.
         """
-        if tuple(buffer.shape) != (self.count,):
-            text = f"a {self.cell} of these extents has {self.count} weights"
+        if tuple(buffer.shape) != (self.size,):
+            text = f"a {self.cell} of these extents has {self.size} weights"
             raise InvalidArgument(f"{text}, and the buffer has the shape {list(buffer.shape)}")
         made, begin = {}, 0
         for name, shape in self.shapes.items():

@@ -10,6 +10,7 @@ from accel_lab.libraries.dnn.evaluation.layers import Activations, Convolutions
 from accel_lab.libraries.dnn.evaluation.normalizing import Norms
 from accel_lab.libraries.dnn.evaluation.pooling import Pooling
 from accel_lab.libraries.dnn.evaluation.recurrence import Recurrence
+from accel_lab.libraries.dnn.evaluation.response import Responses
 from accel_lab.libraries.dnn.evaluation.training import Training
 from accel_lab.libraries.dnn.message import computed_in
 from accel_lab.libraries.rng import philox
@@ -43,7 +44,18 @@ class HostKit:
         return made
 
 
-class HostDnn(Convolutions, Activations, Pooling, Norms, Exponentials, Training, Recurrence):
+class HostDnn(
+    Convolutions,
+    Activations,
+    Pooling,
+    Norms,
+    Responses,
+    Exponentials,
+    Training,
+    Recurrence,
+):
+    Convolutions, Activations, Pooling, Norms, Exponentials, Training, Recurrence, Responses
+):
     """Calls NumPy at once: on the host, what is enqueued is done."""
 
     def __init__(self) -> None:
