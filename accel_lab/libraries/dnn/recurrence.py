@@ -189,7 +189,7 @@ class RnnGradient(RecurrentGradient[RnnGradients], frozen=True, array_like=True,
     def infer(self) -> tuple[Spec, Spec, Spec]:
         """Return the shapes of the steps, the weights and the states."""
         require_choice(self, "activation", RNN_ACTIVATIONS)
-        return of_gradient(self, self.dh, self.h0)
+        return of_network_gradient(self, self.dh, self.h0)
 
 
 class GruGradient(RecurrentGradient[RnnGradients], frozen=True, array_like=True, eq=False, tag=669):
@@ -199,7 +199,7 @@ class GruGradient(RecurrentGradient[RnnGradients], frozen=True, array_like=True,
 
     def infer(self) -> tuple[Spec, Spec, Spec]:
         """Return the shapes of the steps, the weights and the states."""
-        return of_gradient(self, self.dh, self.h0)
+        return of_network_gradient(self, self.dh, self.h0)
 
 
 class LstmGradient(
@@ -214,7 +214,7 @@ class LstmGradient(
 
     def infer(self) -> tuple[Spec, Spec, Spec, Spec]:
         """Return the shapes of the steps, the weights, the states and the cells."""
-        steps, weights, states = of_gradient(self, self.dh, self.h0, self.dc, self.c0)
+        steps, weights, states = of_network_gradient(self, self.dh, self.h0, self.dc, self.c0)
         return steps, weights, states, states
 
 
@@ -258,7 +258,7 @@ def of_network(message: Any, *states: AccelRef | None) -> tuple[Spec, Spec, Spec
     )
 
 
-def of_gradient(message: Any, *states: AccelRef | None) -> tuple[Spec, Spec, Spec]:
+def of_network_gradient(message: Any, *states: AccelRef | None) -> tuple[Spec, Spec, Spec]:
     """Return what the gradients by the steps, the weights and a state are.
 
     Parameters:

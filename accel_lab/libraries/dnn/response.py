@@ -9,7 +9,7 @@ from typing import Any
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Spec
 from accel_lab.libraries.authoring.function import function
-from accel_lab.libraries.authoring.operand import named, one_dtype, require_out
+from accel_lab.libraries.authoring.operand import named, one_dtype
 from accel_lab.libraries.authoring.options import Options
 from accel_lab.libraries.dnn.message import (
     LAYOUTS,
@@ -20,6 +20,7 @@ from accel_lab.libraries.dnn.message import (
     require_int,
     require_real,
     require_shape,
+    spec_of,
 )
 
 MOST = 1e30
@@ -40,9 +41,8 @@ class LocalResponseNorm(Layer[AccelRef], frozen=True, tag=671):
 
     def infer(self) -> Spec:
         """Return the shape of `x`."""
-        spec = of_response(self)
-        require_out(self, self.out, spec)
-        return spec
+        require_response(self)
+        return spec_of(self, self.x.shape, self.x.dtype)
 
 
 class LocalResponseNormGradient(Layer[AccelRef], frozen=True, tag=672):
@@ -60,15 +60,13 @@ class LocalResponseNormGradient(Layer[AccelRef], frozen=True, tag=672):
 
     def infer(self) -> Spec:
         """Return the shape of `x`."""
-        spec = of_response(self)
-        one_dtype(self, self.x, self.dy)
-        require_shape(self, self.dy, spec.shape)
-        require_out(self, self.out, spec)
-        return spec
+        require_response(self)
+        require_shape(self, self.dy, self.x.shape)
+        return spec_of(self, self.x.shape, one_dtype(self, self.x, self.dy))
 
 
-def of_response(message: Any) -> Spec:
-    """Return what the result is; `out` may be an operand.
+def require_response(message: Any) -> None:
+    """Refuse options or an operand that do not fit.
 
     Raises:
         InvalidArgument: something does not fit.
@@ -80,7 +78,6 @@ def of_response(message: Any) -> Spec:
         require_real(message, name, 0.0, MOST)
     if x.ndim < 2:  # noqa: PLR2004 - batch and channels
         raise refusal(message, f"{named(message, x)}, which is to have a batch and channels")
-    return Spec(x.shape, x.dtype)
 
 
 local_response_norm = function(LocalResponseNorm)

@@ -29,8 +29,6 @@ class CudaDnn(
     Training,
     Recurrence,
 ):
-    CudaConvolutions, Activations, Pooling, Norms, Exponentials, Training, Recurrence, Responses
-):
     """Enqueues on the device's active stream; used by the dispatcher thread."""
 
     def __init__(self, device: "CudaDevice") -> None:

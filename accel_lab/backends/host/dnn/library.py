@@ -54,8 +54,6 @@ class HostDnn(
     Training,
     Recurrence,
 ):
-    Convolutions, Activations, Pooling, Norms, Exponentials, Training, Recurrence, Responses
-):
     """Calls NumPy at once: on the host, what is enqueued is done."""
 
     def __init__(self) -> None:
