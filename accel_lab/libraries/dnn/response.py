@@ -23,7 +23,7 @@ from accel_lab.libraries.dnn.message import (
     spec_of,
 )
 
-MOST = 1e30
+_MOST = 1e30
 """The largest number that a parameter may be."""
 
 
@@ -75,7 +75,7 @@ def require_response(message: Any) -> None:
     require_choice(message, "layout", LAYOUTS)
     require_int(message, "size", 1)
     for name in ("alpha", "beta", "k"):
-        require_real(message, name, 0.0, MOST)
+        require_real(message, name, 0.0, _MOST)
     if x.ndim < 2:  # noqa: PLR2004 - batch and channels
         raise refusal(message, f"{named(message, x)}, which is to have a batch and channels")
 

@@ -6,6 +6,7 @@ import numpy as np
 import scipy.special
 
 from accel_lab.libraries.dnn.evaluation.exponentials import Exponentials
+from accel_lab.libraries.dnn.evaluation.graph import Graphs
 from accel_lab.libraries.dnn.evaluation.layers import Activations, Convolutions
 from accel_lab.libraries.dnn.evaluation.normalizing import Norms
 from accel_lab.libraries.dnn.evaluation.pooling import Pooling
@@ -53,6 +54,7 @@ class HostDnn(
     Exponentials,
     Training,
     Recurrence,
+    Graphs,
 ):
     """Calls NumPy at once: on the host, what is enqueued is done."""
 
