@@ -160,8 +160,8 @@ def test_sequences_of_any_length_are_pytorchs(
         lengths = sorted(lengths, reverse=True)
     batch_first, time = layout == "batch_first", max(lengths) + more
     drawn = reals(seed, (time, len(lengths), FEATURES), "float64")
-    for at, n in enumerate(lengths):
-        drawn[n:, at] = np.nan  # nobody may read it
+    for one, n in enumerate(lengths):
+        drawn[n:, one] = np.nan  # nobody may read it
     turned = drawn.swapaxes(0, 1) if batch_first else drawn
     leaf = torch.tensor(np.nan_to_num(turned, nan=9.0), requires_grad=True)
     pack = rnn.pack_padded_sequence(leaf, lengths, batch_first, enforce_sorted=False)
@@ -207,9 +207,9 @@ def test_narrow_floats_are_rounded_once(device: Device, cell: str, dtype: str) -
     y, _ = theirs.run(leaf)
     dy = reals(2, tuple(y.shape), dtype)
     y.backward(torch.tensor(dy.astype("float64")))
-    at = [device.put(one) for one in (x, weights, *states)]
-    made = ours.run(*at[:2], at[2:], training=True, **network)
-    back = ours.back(*at[:2], made, device.put(dy), (), at[2:], **network)
+    at, flat, *first = [device.put(one) for one in (x, weights, *states)]
+    made = ours.run(at, flat, first, training=True, **network)
+    back = ours.back(at, flat, made, device.put(dy), (), first, **network)
     expected = [*numbers((y, leaf.grad, theirs.states[0].grad)), theirs.gradient()]
     for ref, exact in zip((made.y, back.x, back.h0, back.weights), expected, strict=True):
         got = value(device, ref)
@@ -330,7 +330,8 @@ def test_mistakes_are_refused_with_what_and_what_was_expected(device: Device) ->
     state, other = array.zeros(device, (1, 2, 4)), array.zeros(device, (2, 2, 4))
     wide, dy = array.zeros(device, (1, 2, 4), "float64"), array.zeros(device, (5, 2, 4))
     reserve = array.zeros(device, (1, 6, 5, 2, 4))
-    half = [array.zeros(device, one.shape, "float16") for one in (x, weights, reserve, state)]
+    narrow = (array.zeros(device, n.shape, "float16") for n in (x, weights, reserve, state))
+    a, b, c, d = narrow
     with refused(device, "weights is float32[7]", f"[{net.size}]"):
         dnn.lstm(x, few, 4)
     with refused(device, "h0 is float32[2, 2, 4]", "[1, 2, 4]"):
@@ -364,6 +365,6 @@ def test_mistakes_are_refused_with_what_and_what_was_expected(device: Device) ->
     with refused(device, "reserve is float32[5, 2, 4]", "[1, 6, 5, 2, 4]"):
         dnn.lstm_gradient(x, weights, dy, 4, dy)
     with refused(device, "reserve is float16", "float32"):
-        dnn.lstm_gradient(*half[:3], 4, dh=half[3])
+        dnn.lstm_gradient(a, b, c, 4, dh=d)
     with refused(device, f"has {net.size} weights", "[7]"):
         net.split(few)

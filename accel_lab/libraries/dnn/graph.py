@@ -1,6 +1,7 @@
 """An operation graph of your own nodes, which cuDNN may run in one launch.
 
 Only the last node is written. What is between is in float32, in float64 where the operands are.
+On `cuda` a maximum, a minimum or relu may lose a NaN.
 """
 
 from collections.abc import Sequence
@@ -140,7 +141,7 @@ class Graph:
         if op not in among:
             raise InvalidArgument(f"Graph: op is {op!r}; it may be {', '.join(among)}")
         for value in values:
-            if not isinstance(value, Value) or value.graph is not self:
+            if getattr(value, "graph", None) is not self:
                 text = f"{op} takes values of this graph, and {value!r} is none"
                 raise InvalidArgument(f"Graph: {text}")
         self.nodes.append((op, tuple([value.at for value in values]), tuple(options)))
@@ -195,7 +196,8 @@ def _shape_of(op: str, given: list[Shape], options: Sequence[Shape]) -> Shape | 
         return _broadcast(*given)
     if op in NODE_REDUCTIONS:
         return _reduced(given[0], options[0])
-    return _multiplied(*given) if op == "matmul" else _convolved(*given, ConvNode(*options))
+    x, w = given
+    return _multiplied(x, w) if op == "matmul" else _convolved(x, w, ConvNode(*options))
 
 
 def _broadcast(a: Shape, b: Shape) -> Shape | None:
