@@ -148,11 +148,20 @@ def test_operands_are_views_and_out_is_written(
     np.testing.assert_array_equal(value(device, out), value(device, made))
 
 
-def test_a_large_image_is_convolved_in_parts(device: Device) -> None:
+def test_large_images_are_convolved_in_parts(device: Device) -> None:
     x, w = reals(1, (3, 8, 64, 64), "float64"), reals(2, (4, 8, 11, 11), "float64")
-    parts = [value(device, dnn.conv(device.put(one[None]), device.put(w))) for one in x]
-    got = value(device, dnn.conv(device.put(x), device.put(w)))
-    np.testing.assert_allclose(got, np.concatenate(parts), rtol=1e-10, atol=1e-10)
+    dy = reals(3, (3, 4, 54, 54), "float64")
+    put_x, put_w, put_dy = (device.put(one) for one in (x, w, dy))
+    each = [(device.put(a[None]), device.put(b[None])) for a, b in zip(x, dy, strict=True)]
+    ys = [value(device, dnn.conv(a, put_w)) for a, _ in each]
+    dxs = [value(device, dnn.conv_data_gradient(b, put_w, (64, 64))) for _, b in each]
+    dws = [value(device, dnn.conv_filter_gradient(a, b, (11, 11))) for a, b in each]
+    for made, expected in (
+        (dnn.conv(put_x, put_w), np.concatenate(ys)),
+        (dnn.conv_data_gradient(put_dy, put_w, (64, 64)), np.concatenate(dxs)),
+        (dnn.conv_filter_gradient(put_x, put_dy, (11, 11)), sum(dws)),
+    ):
+        np.testing.assert_allclose(value(device, made), expected, rtol=1e-10, atol=1e-9)
 
 
 def test_what_is_not_narrow_is_not_rounded_to_less(device: Device) -> None:

@@ -130,6 +130,48 @@ def test_group_and_instance_norm_are_pytorchs(device: Device, groups: int, layou
     close(value(device, dbias), bias.grad)
 
 
+@of_each_layout
+@pytest.mark.parametrize(
+    ("size", "shape"), [(5, (2, 7, 3, 4)), (4, (3, 6, 5)), (9, (2, 3, 4, 2, 2))]
+)
+def test_local_response_norm_is_pytorchs(
+    device: Device, size: int, shape: tuple[int, ...], layout: Any
+) -> None:
+    torch, (x, dy) = leaves(shape, shape)
+    options = {"alpha": 0.3, "beta": 0.6, "k": 1.7}
+    y = torch.nn.functional.local_response_norm(x, size, **options)
+    y.backward(dy.detach())
+    at, put_dy = (put(device, one.detach().numpy(), layout) for one in (x, dy))
+    told: Any = {**options, "layout": layout}
+    close(of(device, dnn.local_response_norm(at, size, **told), layout), y)
+    dx = dnn.local_response_norm_gradient(at, put_dy, size, **told)
+    close(of(device, dx, layout), x.grad)
+    dnn.local_response_norm_gradient(at, put_dy, size, out=put_dy, **told)
+    close(of(device, put_dy, layout), x.grad)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_local_response_norm_is_rounded_once(device: Device, dtype: str) -> None:
+    torch, x = pytest.importorskip("torch"), reals(1, (2, 6, 5), dtype)
+    exact = torch.nn.functional.local_response_norm(torch.tensor(x.astype("float64")), 3, 0.5)
+    got = value(device, dnn.local_response_norm(device.put(x), 3, alpha=0.5))
+    assert got.dtype == x.dtype
+    bound = (EPS[dtype] * 0.51 + 8 * EPS["float32"]) * np.abs(exact.numpy())
+    assert np.all(np.abs(got.astype("float64") - exact.numpy()) <= bound)
+
+
+def test_finite_differences_are_the_gradient_of_local_response_norm(device: Device) -> None:
+    x, dy, step = (reals(seed, (2, 5, 3), "float64") for seed in range(3))
+    options: Any = {"alpha": 2.0, "beta": 0.9}
+    up, down = (
+        value(device, dnn.local_response_norm(device.put(x + h * step), 4, **options))
+        for h in (1e-6, -1e-6)
+    )
+    got = dnn.local_response_norm_gradient(device.put(x), device.put(dy), 4, **options)
+    slope = ((up - down) * dy).sum() / 2e-6
+    np.testing.assert_allclose(slope, (value(device, got) * step).sum(), rtol=1e-7)
+
+
 def test_parameters_may_be_missing(device: Device) -> None:
     x = reals(1, (3, 4, 5), "float64")
     ref = device.put(x)
@@ -208,6 +250,14 @@ def test_mistakes_are_refused_with_what_and_what_was_expected(device: Device) ->
         dnn.group_norm(images, groups=3)
     with refused(device, "together"):
         dnn.batch_norm_gradient(x, x, four, four)
+    with refused(device, "size is 0"):
+        dnn.local_response_norm(x, 0)
+    with refused(device, "beta is -1"):
+        dnn.local_response_norm(x, 3, beta=-1)
+    with refused(device, "x is float32[4]", "a batch and channels"):
+        dnn.local_response_norm(four, 3)
+    with refused(device, "dy is float32[2, 4, 3]", "[6, 4]"):
+        dnn.local_response_norm_gradient(x, images, 3)
     with refused(device, "epsilon"):
         dnn.layer_norm(x, epsilon=-1)
     with refused(device, "axis is 2"):

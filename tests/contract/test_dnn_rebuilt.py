@@ -26,7 +26,16 @@ def every_result(x: AccelRef, w: AccelRef, scale: AccelRef) -> list[AccelRef]:
     small = dnn.max_pool(dnn.gelu(normed.y), (2, 2))
     dy = dnn.max_pool_gradient(normed.y, dnn.softmax(small, 1), (2, 2))
     back = dnn.batch_norm_gradient(y, dy, scale)
+    steps, weights = x.reshape(4, 24, 8), w.reshape(-1)[: dnn.Weights("gru", 8, 3).size]
+    told: Any = {"lengths": (5, 24, 1, 9), "layout": "batch_first"}
+    states = dnn.gru(steps, weights, 3, training=True, **told)
+    assert states.reserve is not None
+    graph = dnn.Graph(2)
+    graph.apply("tanh", graph.conv(*graph.operands, padding=1))
     return [
+        *states[:2],
+        *dnn.gru_gradient(steps, weights, states.reserve, 3, states.y, **told),
+        graph(dnn.local_response_norm(x, 2), w),
         *normed,
         *back,
         dnn.conv_data_gradient(back.x, w, (8, 8), padding=1),

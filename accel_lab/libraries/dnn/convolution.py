@@ -11,7 +11,7 @@ from typing import Any
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Spec
 from accel_lab.libraries.authoring.function import function
-from accel_lab.libraries.authoring.operand import describe, named, one_dtype, require_out, result
+from accel_lab.libraries.authoring.operand import describe, named, one_dtype
 from accel_lab.libraries.authoring.options import Ints, Options
 from accel_lab.libraries.dnn.activation import CONV_ACTIVATIONS
 from accel_lab.libraries.dnn.message import (
@@ -25,6 +25,7 @@ from accel_lab.libraries.dnn.message import (
     require_choice,
     require_int,
     require_shape,
+    spec_of,
 )
 from accel_lab.libraries.dnn.windows import MOST_EXTENTS, Windows, windows
 
@@ -56,9 +57,8 @@ class Conv(Layer[AccelRef], frozen=True, tag=620):
         require_shape(self, self.bias, (w[0],))
         require_channels(self, self.x, x, self.w, w)
         places = require_places(self, windows(self, w[2:]), self.x, x[2:])
-        spec = result(self, as_layout((x[0], w[0], *places), self.layout), self.x.dtype)
-        require_out(self, self.out, spec, self.x, self.w, self.bias)
-        return spec
+        shape = as_layout((x[0], w[0], *places), self.layout)
+        return spec_of(self, shape, self.x.dtype, self.x, self.w, self.bias)
 
 
 class ConvDataGradient(Layer[AccelRef], frozen=True, tag=621):
@@ -86,10 +86,8 @@ class ConvDataGradient(Layer[AccelRef], frozen=True, tag=621):
         slides = windows(self, w[2:])
         extents = of_ints(self, "extents")
         require_extents(self, "extents", extents, dy, slides.places)
-        shape = (dy[0], w[1] * self.groups, *extents)
-        spec = result(self, as_layout(shape, self.layout), self.dy.dtype)
-        require_out(self, self.out, spec, self.dy, self.w)
-        return spec
+        shape = as_layout((dy[0], w[1] * self.groups, *extents), self.layout)
+        return spec_of(self, shape, self.dy.dtype, self.dy, self.w)
 
 
 class ConvFilterGradient(Layer[AccelRef], frozen=True, tag=622):
@@ -123,9 +121,7 @@ class ConvFilterGradient(Layer[AccelRef], frozen=True, tag=622):
             raise refusal(self, f"{text}, whose channels are no multiples of groups={self.groups}")
         require_extents(self, "x", x[2:], dy, slides.places)
         shape = as_layout((dy[1], x[1] // self.groups, *window), self.layout)
-        spec = result(self, shape, self.x.dtype)
-        require_out(self, self.out, spec, self.x, self.dy)
-        return spec
+        return spec_of(self, shape, self.x.dtype, self.x, self.dy)
 
 
 class ConvTranspose(Layer[AccelRef], frozen=True, tag=623):
@@ -158,9 +154,8 @@ class ConvTranspose(Layer[AccelRef], frozen=True, tag=623):
         extents = self.extents()
         if min(extents) < 1:
             raise refusal(self, f"{named(self, self.x)}, of which would come extents {extents}")
-        spec = result(self, as_layout((x[0], channels, *extents), self.layout), self.x.dtype)
-        require_out(self, self.out, spec, self.x, self.w, self.bias)
-        return spec
+        shape = as_layout((x[0], channels, *extents), self.layout)
+        return spec_of(self, shape, self.x.dtype, self.x, self.w, self.bias)
 
     def extents(self) -> tuple[int, ...]:
         """Return the extents of the result.

@@ -1,8 +1,9 @@
 """Layers of neural networks and their gradients: cuDNN and CuPy on `cuda`, NumPy on `host`.
 
-On `cuda` convolutions of float16, bfloat16 and float32 are cuDNN's where it is installed and has
-an engine that gives the same bits each time; all others are products by cuBLAS. Everything else is
-CuPy's kernels. float16 and bfloat16 are computed in float32; float32 is not rounded to tf32.
+On `cuda` convolutions and graphs of float16, bfloat16 and float32 are cuDNN's where it is installed
+and has an engine that gives the same bits each time; all other products are cuBLAS's. Everything
+else is CuPy's kernels. float16 and bfloat16 are computed in float32; float32 is not rounded to
+tf32.
 """
 
 from typing import Any, ClassVar
@@ -19,14 +20,19 @@ from accel_lab.libraries.dnn.convolution import (
     ConvFilterGradient,
     ConvTranspose,
 )
+from accel_lab.libraries.dnn.graph import *  # noqa: F403 - dnn.Graph
+from accel_lab.libraries.dnn.graph import RunGraph
 from accel_lab.libraries.dnn.normalization import *  # noqa: F403 - dnn.normalization
 from accel_lab.libraries.dnn.pooling import *  # noqa: F403 - dnn.pooling
+from accel_lab.libraries.dnn.recurrence import *  # noqa: F403 - dnn.lstm and the like
+from accel_lab.libraries.dnn.response import *  # noqa: F403 - dnn.local_response_norm
 from accel_lab.libraries.dnn.softmax import *  # noqa: F403 - dnn.softmax
 from accel_lab.libraries.dnn.training import *  # noqa: F403 - dnn.training
+from accel_lab.libraries.dnn.weights import *  # noqa: F403 - dnn.Weights
 
 
 class DnnActor(DefaultActor):
-    """Gives convolutions a workspace; all else is read, and written at once."""
+    """Gives convolutions and graphs a workspace; all else is read, and written at once."""
 
     library: ClassVar[str] = "dnn"
 
@@ -53,6 +59,11 @@ class DnnActor(DefaultActor):
         """Enqueue a transposed convolution."""
         out = output(launch, "x", "w", "bias")
         self.lib.conv_transpose(m, *_read(launch, m.x, m.w, m.bias), out, launch.workspace)
+
+    @handles(RunGraph)
+    def run_graph(self, m: RunGraph, launch: Launch) -> None:
+        """Enqueue a graph of nodes."""
+        self.lib.run_graph(m, _read(launch, *m.tensors), launch.empty(), launch.workspace)
 
 
 def _read(launch: Launch, *refs: AccelRef | None) -> list[Any]:

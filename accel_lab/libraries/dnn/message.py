@@ -3,9 +3,10 @@
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 
 from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.operation import Spec
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.authoring.dtype_sets import REAL_FLOATS
-from accel_lab.libraries.authoring.operand import describe, kind, named
+from accel_lab.libraries.authoring.operand import describe, kind, named, require_out, result
 from accel_lab.libraries.authoring.shaped import Shaped
 
 R = TypeVar("R")
@@ -64,6 +65,17 @@ def require_real(message: Any, name: str, least: float, most: float) -> float:
     if type(said) not in (int, float) or not least <= said <= most:
         raise refusal(message, f"{name} is {said!r}; it is a number from {least} to {most}")
     return float(said)
+
+
+def spec_of(message: Any, shape: tuple[int, ...], dtype: str, *apart: AccelRef | None) -> Spec:
+    """Return what a message makes; an `out` fits it, and is none of the operands `apart`.
+
+    Raises:
+        InvalidArgument: it does not, or is one.
+    """
+    spec = result(message, shape, dtype)
+    require_out(message, message.out, spec, *apart)
+    return spec
 
 
 def require_shape(message: Any, ref: AccelRef | None, shape: tuple[int, ...]) -> None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Spec
 from accel_lab.libraries.authoring.function import function
-from accel_lab.libraries.authoring.operand import named, one_dtype, require_out
+from accel_lab.libraries.authoring.operand import named, one_dtype
 from accel_lab.libraries.authoring.options import Options
 from accel_lab.libraries.dnn.message import (
     LAYOUTS,
@@ -22,6 +22,7 @@ from accel_lab.libraries.dnn.message import (
     require_int,
     require_real,
     require_shape,
+    spec_of,
 )
 
 
@@ -107,9 +108,9 @@ class BatchNormInference(Layer[AccelRef], frozen=True, tag=651):
     def infer(self) -> Spec:
         """Return the shape of `x`."""
         of_channels(self, self.scale, self.bias, self.mean, self.variance)
-        spec = Spec(self.x.shape, self.x.dtype)
-        require_out(self, self.out, spec, self.scale, self.bias, self.mean, self.variance)
-        return spec
+        return spec_of(
+            self, self.x.shape, self.x.dtype, self.scale, self.bias, self.mean, self.variance
+        )
 
 
 class BatchNormGradient(Layer[NormGradients], frozen=True, tag=652):
@@ -127,12 +128,10 @@ class BatchNormGradient(Layer[NormGradients], frozen=True, tag=652):
     def infer(self) -> tuple[Spec, Spec, Spec]:
         """Return the shapes of `x` and of the parameters."""
         count = of_channels(self, self.scale, self.mean, self.variance)
-        one_dtype(self, self.x, self.dy)
-        require_shape(self, self.dy, self.x.shape)
         if (self.mean is None) != (self.variance is None):
             raise refusal(self, "mean and variance are given together, or neither")
-        of = Spec((count,), self.x.dtype)
-        return Spec(self.x.shape, self.x.dtype), of, of
+        x, of = of_gradient(self, (count,))
+        return x, of, of
 
 
 class LayerNorm(Layer[AccelRef], frozen=True, tag=653):
@@ -149,9 +148,7 @@ class LayerNorm(Layer[AccelRef], frozen=True, tag=653):
     def infer(self) -> Spec:
         """Return the shape of `x`."""
         of_last(self, self.scale, self.bias)
-        spec = Spec(self.x.shape, self.x.dtype)
-        require_out(self, self.out, spec, self.scale, self.bias)
-        return spec
+        return spec_of(self, self.x.shape, self.x.dtype, self.scale, self.bias)
 
 
 class LayerNormGradient(Layer[NormGradients], frozen=True, tag=654):
@@ -166,11 +163,8 @@ class LayerNormGradient(Layer[NormGradients], frozen=True, tag=654):
 
     def infer(self) -> tuple[Spec, Spec, Spec]:
         """Return the shapes of `x` and of the parameters."""
-        shape = of_last(self, self.scale)
-        one_dtype(self, self.x, self.dy)
-        require_shape(self, self.dy, self.x.shape)
-        of = Spec(shape, self.x.dtype)
-        return Spec(self.x.shape, self.x.dtype), of, of
+        x, of = of_gradient(self, of_last(self, self.scale))
+        return x, of, of
 
 
 class RmsNorm(Layer[AccelRef], frozen=True, tag=655):
@@ -186,9 +180,7 @@ class RmsNorm(Layer[AccelRef], frozen=True, tag=655):
     def infer(self) -> Spec:
         """Return the shape of `x`."""
         of_last(self, self.scale)
-        spec = Spec(self.x.shape, self.x.dtype)
-        require_out(self, self.out, spec, self.scale)
-        return spec
+        return spec_of(self, self.x.shape, self.x.dtype, self.scale)
 
 
 class RmsNormGradient(Layer[RmsGradients], frozen=True, tag=656):
@@ -203,10 +195,7 @@ class RmsNormGradient(Layer[RmsGradients], frozen=True, tag=656):
 
     def infer(self) -> tuple[Spec, Spec]:
         """Return the shapes of `x` and of the scale."""
-        shape = of_last(self, self.scale)
-        one_dtype(self, self.x, self.dy)
-        require_shape(self, self.dy, self.x.shape)
-        return Spec(self.x.shape, self.x.dtype), Spec(shape, self.x.dtype)
+        return of_gradient(self, of_last(self, self.scale))
 
 
 class GroupNorm(Layer[AccelRef], frozen=True, tag=657):
@@ -227,9 +216,7 @@ class GroupNorm(Layer[AccelRef], frozen=True, tag=657):
     def infer(self) -> Spec:
         """Return the shape of `x`."""
         of_groups(self, self.scale, self.bias)
-        spec = Spec(self.x.shape, self.x.dtype)
-        require_out(self, self.out, spec, self.scale, self.bias)
-        return spec
+        return spec_of(self, self.x.shape, self.x.dtype, self.scale, self.bias)
 
 
 class GroupNormGradient(Layer[NormGradients], frozen=True, tag=658):
@@ -245,11 +232,8 @@ class GroupNormGradient(Layer[NormGradients], frozen=True, tag=658):
 
     def infer(self) -> tuple[Spec, Spec, Spec]:
         """Return the shapes of `x` and of the parameters."""
-        count = of_groups(self, self.scale)
-        one_dtype(self, self.x, self.dy)
-        require_shape(self, self.dy, self.x.shape)
-        of = Spec((count,), self.x.dtype)
-        return Spec(self.x.shape, self.x.dtype), of, of
+        x, of = of_gradient(self, (of_groups(self, self.scale),))
+        return x, of, of
 
 
 def of_channels(message: Any, *parameters: AccelRef | None) -> int:
@@ -297,6 +281,18 @@ def of_groups(message: Any, *parameters: AccelRef | None) -> int:
         text = f"{named(message, message.x)} has {count} channels, no multiple of groups={groups}"
         raise refusal(message, text)
     return count
+
+
+def of_gradient(message: Any, shape: tuple[int, ...]) -> tuple[Spec, Spec]:
+    """Return what the gradients by `x` and by a parameter of this shape are.
+
+    Raises:
+        InvalidArgument: `dy` does not fit.
+    """
+    x: AccelRef = message.x
+    one_dtype(message, x, message.dy)
+    require_shape(message, message.dy, x.shape)
+    return Spec(x.shape, x.dtype), Spec(shape, x.dtype)
 
 
 batch_norm = function(BatchNorm)

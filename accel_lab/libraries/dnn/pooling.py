@@ -9,7 +9,7 @@ from typing import Any
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Spec
 from accel_lab.libraries.authoring.function import function
-from accel_lab.libraries.authoring.operand import named, one_dtype, require_out, result
+from accel_lab.libraries.authoring.operand import named, one_dtype
 from accel_lab.libraries.authoring.options import Ints, Options
 from accel_lab.libraries.dnn.convolution import require_places
 from accel_lab.libraries.dnn.message import (
@@ -22,27 +22,32 @@ from accel_lab.libraries.dnn.message import (
     refusal,
     require_choice,
     require_shape,
+    spec_of,
 )
 from accel_lab.libraries.dnn.windows import Windows, windows
 
 
-class MaxPool(Layer[AccelRef], frozen=True, tag=640):
-    """Return the maximum of each window; NaN is more than any number."""
+class Pool(Layer[AccelRef], frozen=True):
+    """What the messages that pool have in common."""
 
     x: AccelRef
     window: Ints
     _: Options
     stride: Ints = ()
     padding: Ints = (0,)
-    dilation: Ints = (1,)
     layout: DataLayout = "channels_first"
     out: AccelRef | None = None
 
     def infer(self) -> Spec:
         """Return as many places as the window has."""
-        spec = result(self, pooled(self, self.x), self.x.dtype)
-        require_out(self, self.out, spec, self.x)
-        return spec
+        return spec_of(self, pooled(self, self.x), self.x.dtype, self.x)
+
+
+class MaxPool(Pool, frozen=True, tag=640):
+    """Return the maximum of each window; NaN is more than any number."""
+
+    _: Options
+    dilation: Ints = (1,)
 
 
 class MaxPoolGradient(Layer[AccelRef], frozen=True, tag=641):
@@ -61,28 +66,14 @@ class MaxPoolGradient(Layer[AccelRef], frozen=True, tag=641):
     def infer(self) -> Spec:
         """Return the shape of what was pooled."""
         require_shape(self, self.dy, pooled(self, self.x))
-        spec = Spec(self.x.shape, one_dtype(self, self.x, self.dy))
-        require_out(self, self.out, spec, self.x, self.dy)
-        return spec
+        return spec_of(self, self.x.shape, one_dtype(self, self.x, self.dy), self.x, self.dy)
 
 
-class AveragePool(Layer[AccelRef], frozen=True, tag=642):
+class AveragePool(Pool, frozen=True, tag=642):
     """Return the average of each window, with its padding counted as zeros or not."""
 
-    x: AccelRef
-    window: Ints
     _: Options
-    stride: Ints = ()
-    padding: Ints = (0,)
     count_padding: bool = True
-    layout: DataLayout = "channels_first"
-    out: AccelRef | None = None
-
-    def infer(self) -> Spec:
-        """Return as many places as the window has."""
-        spec = result(self, pooled(self, self.x), self.x.dtype)
-        require_out(self, self.out, spec, self.x)
-        return spec
 
 
 class AveragePoolGradient(Layer[AccelRef], frozen=True, tag=643):
@@ -109,9 +100,7 @@ class AveragePoolGradient(Layer[AccelRef], frozen=True, tag=643):
             text = f"extents {extents} makes {places} places, and {named(self, self.dy)}"
             raise refusal(self, text)
         made = as_layout((*shape[:2], *extents), self.layout)
-        spec = result(self, made, self.dy.dtype)
-        require_out(self, self.out, spec, self.dy)
-        return spec
+        return spec_of(self, made, self.dy.dtype, self.dy)
 
 
 def of_pooling(message: Any, ref: AccelRef) -> Windows:

@@ -8,7 +8,7 @@ from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Spec
 from accel_lab.errors import OutOfBounds
 from accel_lab.libraries.authoring.function import function
-from accel_lab.libraries.authoring.operand import kind, named, one_dtype, require_out, result
+from accel_lab.libraries.authoring.operand import kind, named, one_dtype
 from accel_lab.libraries.authoring.options import Options
 from accel_lab.libraries.dnn.message import (
     Layer,
@@ -17,6 +17,7 @@ from accel_lab.libraries.dnn.message import (
     require_int,
     require_real,
     require_shape,
+    spec_of,
 )
 
 Reduction: TypeAlias = Literal["mean", "sum", "none"]
@@ -47,11 +48,6 @@ class Dropout(Layer[AccelRef], frozen=True, tag=660):
         require_int(self, "seed", 0, 2**64 - 1)
         require_int(self, "offset", 0, 2**62)
 
-    @property
-    def threshold(self) -> int:
-        """From which word on an element is kept."""
-        return int(self.rate * 2**32)
-
 
 class Embedding(Layer[AccelRef], frozen=True, tag=661):
     """Return the row of a table for each index; one beyond the table is an error."""
@@ -66,9 +62,8 @@ class Embedding(Layer[AccelRef], frozen=True, tag=661):
         if self.table.ndim != 2:  # noqa: PLR2004 - rows and columns
             raise refusal(self, f"{named(self, self.table)}, and is to have rows and columns")
         require_indices(self, "indices")
-        spec = result(self, (*self.indices.shape, self.table.shape[1]), self.table.dtype)
-        require_out(self, self.out, spec, self.table, self.indices)
-        return spec
+        shape = (*self.indices.shape, self.table.shape[1])
+        return spec_of(self, shape, self.table.dtype, self.table, self.indices)
 
     def judge(self, wrong: Any) -> OutOfBounds | None:
         """Refuse indices beyond the table."""
@@ -91,9 +86,8 @@ class EmbeddingGradient(Layer[AccelRef], frozen=True, tag=662):
         if self.dy.shape[:-1] != self.indices.shape or self.dy.ndim != self.indices.ndim + 1:
             text = f"{named(self, self.dy)} and {named(self, self.indices)}"
             raise refusal(self, f"{text}; dy is to have a row for each index")
-        spec = result(self, (rows, self.dy.shape[-1]), self.dy.dtype)
-        require_out(self, self.out, spec, self.dy, self.indices)
-        return spec
+        shape = (rows, self.dy.shape[-1])
+        return spec_of(self, shape, self.dy.dtype, self.dy, self.indices)
 
     def judge(self, wrong: Any) -> OutOfBounds | None:
         """Refuse indices beyond the table."""
@@ -118,10 +112,8 @@ class CrossEntropy(Layer[AccelRef], frozen=True, tag=663):
 
     def infer(self) -> Spec:
         """Return a number, or one for each label."""
-        shape = of_entropy(self)
-        spec = Spec(shape, self.logits.dtype)
-        require_out(self, self.out, spec, self.logits, self.labels, self.weight)
-        return spec
+        operands = self.logits, self.labels, self.weight
+        return spec_of(self, of_entropy(self), self.logits.dtype, *operands)
 
     def judge(self, wrong: Any) -> OutOfBounds | None:
         """Refuse labels that are no class."""
@@ -143,12 +135,10 @@ class CrossEntropyGradient(Layer[AccelRef], frozen=True, tag=664):
 
     def infer(self) -> Spec:
         """Return the shape of the logits."""
-        shape = of_entropy(self)
-        one_dtype(self, self.logits, self.dloss)
-        require_shape(self, self.dloss, shape)
-        spec = Spec(self.logits.shape, self.logits.dtype)
-        require_out(self, self.out, spec, self.logits, self.labels, self.dloss, self.weight)
-        return spec
+        require_shape(self, self.dloss, of_entropy(self))
+        dtype = one_dtype(self, self.logits, self.dloss)
+        operands = self.logits, self.labels, self.dloss, self.weight
+        return spec_of(self, self.logits.shape, dtype, *operands)
 
     def judge(self, wrong: Any) -> OutOfBounds | None:
         """Refuse labels that are no class."""

@@ -1,4 +1,4 @@
-"""Convolutions on cuda: cuDNN where it has them, else products of matrices by cuBLAS."""
+"""Convolutions and graphs on cuda: cuDNN where it has them, else cuBLAS and CuPy's kernels."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -7,13 +7,16 @@ import cupy
 
 from accel_lab.backends.cuda.dnn.cudnn import DTYPES, Cudnn, Key, found
 from accel_lab.backends.cuda.dnn.kit import CudaKit
+from accel_lab.backends.cuda.dnn.nodes import NodesKey
 from accel_lab.libraries.dnn.convolution import (
     Conv,
     ConvDataGradient,
     ConvFilterGradient,
     ConvTranspose,
 )
+from accel_lab.libraries.dnn.evaluation.graph import Graphs
 from accel_lab.libraries.dnn.evaluation.layers import Convolutions
+from accel_lab.libraries.dnn.graph import RunGraph, node_shapes
 from accel_lab.libraries.dnn.message import as_layout, channels_first, moved
 from accel_lab.libraries.dnn.windows import windows
 
@@ -31,6 +34,7 @@ class CudaConvolutions:
         self._device = device
         self._kit = kit
         self._by_products = Convolutions(kit)
+        self._by_kernels = Graphs(kit)
         self._cudnn: Cudnn | None = None
         self._is_looked_for = False
         self._convolved = {"by cuDNN": 0, "by cuBLAS": 0}
@@ -89,7 +93,16 @@ class CudaConvolutions:
             along = as_layout((1, add.size, *(1,) * (wide.ndim - 2)), m.layout)
             self._kit.store(wide + add.reshape(along), out, m.x.dtype)
 
-    def _run(self, key: Key, operands: list[Any], out: Any, workspace: Workspace) -> bool:
+    def run_graph(self, m: RunGraph, operands: list[Any], out: Any, workspace: Workspace) -> None:
+        """Write what the last node makes (cudnn.pygraph)."""
+        key = NodesKey(m.tensors[0].dtype, tuple(node_shapes(m)), m.nodes)
+        if not key.fits or not self._run(key, operands, out, workspace):
+            self._device.active.enqueuing()
+            self._by_kernels.run_graph(m, operands, out, workspace)
+
+    def _run(
+        self, key: Key | NodesKey, operands: list[Any], out: Any, workspace: Workspace
+    ) -> bool:
         """Enqueue it by cuDNN, and return whether that has it."""
         if key.dtype not in DTYPES or not all(x.size for x in (*operands, out)):
             return False
@@ -119,7 +132,7 @@ class CudaConvolutions:
         return self._cudnn
 
     def statistics(self) -> Mapping[str, int]:
-        """Count the convolutions that each library did, and cuDNN's plans; any thread."""
+        """Count the convolutions and graphs that each did, and cuDNN's plans; any thread."""
         planned = {} if self._cudnn is None else self._cudnn.statistics()
         return {**self._convolved, **planned}
 

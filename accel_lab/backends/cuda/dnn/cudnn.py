@@ -1,4 +1,4 @@
-"""Convolutions by cuDNN's operation graphs, which need not be installed.
+"""Convolutions, and graphs of nodes, by cuDNN's operation graphs, which need not be installed.
 
 Only engines count that give the same bits each time and round no more than the message says.
 """
@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
+from accel_lab.backends.cuda.dnn import nodes
+from accel_lab.backends.cuda.dnn.nodes import NodesKey
 from accel_lab.backends.cuda.handles.binding import HandleBinding
 from accel_lab.backends.cuda.handles.fences import StreamFences
 from accel_lab.libraries.authoring.plan_cache import PlanCache
@@ -53,7 +55,7 @@ class Key(NamedTuple):
     relu: bool = False
 
 
-class ConvPlan:
+class Plan:
     """A built graph, or the knowledge that cuDNN has none.
 
     Attributes:
@@ -65,7 +67,7 @@ class ConvPlan:
     held_bytes = 0
     work_bytes = 0
 
-    def __init__(self, cudnn: Any, handle: int, key: Key) -> None:
+    def __init__(self, cudnn: Any, handle: int, key: Key | NodesKey) -> None:
         self._graph: Any = None
         self._tensors: list[Any] = []
         # What cuDNN has no engine for raises one or the other, by where it finds out.
@@ -98,22 +100,22 @@ class ConvPlan:
 
 
 class Cudnn:
-    """A handle, and the plans of the convolutions that it did; for the dispatcher thread."""
+    """A handle, and the plans of what it did; for the dispatcher thread."""
 
     def __init__(self, device: "CudaDevice", cudnn: Any) -> None:
         self._cudnn = cudnn
         self._handle: int = cudnn.create_handle()
         put = partial(_put, cudnn, self._handle)
         self._binding = HandleBinding(device, put)
-        self.plans: PlanCache[ConvPlan] = PlanCache(
-            partial(ConvPlan, cudnn, self._handle),
+        self.plans: PlanCache[Plan] = PlanCache(
+            partial(Plan, cudnn, self._handle),
             StreamFences(device),
             most=PLAN_LIMIT,
             most_bytes=1,
         )
 
-    def run(self, key: Key, arrays: list[Any], workspace: Callable[[int], Any]) -> bool:
-        """Enqueue a convolution, and return whether cuDNN has it.
+    def run(self, key: Key | NodesKey, arrays: list[Any], workspace: Callable[[int], Any]) -> bool:
+        """Enqueue a convolution or a graph, and return whether cuDNN has it.
 
         Parameters:
             arrays: the operands and behind them what is written, contiguous and aligned.
@@ -150,7 +152,7 @@ def _put(cudnn: Any, handle: int, stream: int) -> None:
     cudnn.set_stream(handle=handle, stream=stream)
 
 
-def _described(cudnn: Any, handle: int, key: Key) -> tuple[Any, list[Any]]:
+def _described(cudnn: Any, handle: int, key: Key | NodesKey) -> tuple[Any, list[Any]]:
     """Return a graph, and the tensors whose addresses it is given, the one that is written last."""
     kind = getattr(cudnn.data_type, _TYPES[key.dtype])
     wide = cudnn.data_type.FLOAT
@@ -160,6 +162,10 @@ def _described(cudnn: Any, handle: int, key: Key) -> tuple[Any, list[Any]]:
         intermediate_data_type=wide,
         compute_data_type=wide,
     )
+    if isinstance(key, NodesKey):
+        tensors = nodes.described(cudnn, graph, key)
+        tensors[-1].set_output(True).set_data_type(kind)
+        return graph, tensors
 
     def tensor(name: str, shape: tuple[int, ...]) -> Any:
         dims, steps = _lies(shape, key.layout)

@@ -11,13 +11,24 @@ from accel_lab.libraries.dnn.evaluation.exponentials import Exponentials
 from accel_lab.libraries.dnn.evaluation.layers import Activations
 from accel_lab.libraries.dnn.evaluation.normalizing import Norms
 from accel_lab.libraries.dnn.evaluation.pooling import Pooling
+from accel_lab.libraries.dnn.evaluation.recurrence import Recurrence
+from accel_lab.libraries.dnn.evaluation.response import Responses
 from accel_lab.libraries.dnn.evaluation.training import Training
 
 if TYPE_CHECKING:
     from accel_lab.backends.cuda.device.device import CudaDevice
 
 
-class CudaDnn(CudaConvolutions, Activations, Pooling, Norms, Exponentials, Training):
+class CudaDnn(
+    CudaConvolutions,
+    Activations,
+    Pooling,
+    Norms,
+    Responses,
+    Exponentials,
+    Training,
+    Recurrence,
+):
     """Enqueues on the device's active stream; used by the dispatcher thread."""
 
     def __init__(self, device: "CudaDevice") -> None:

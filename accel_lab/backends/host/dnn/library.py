@@ -6,9 +6,12 @@ import numpy as np
 import scipy.special
 
 from accel_lab.libraries.dnn.evaluation.exponentials import Exponentials
+from accel_lab.libraries.dnn.evaluation.graph import Graphs
 from accel_lab.libraries.dnn.evaluation.layers import Activations, Convolutions
 from accel_lab.libraries.dnn.evaluation.normalizing import Norms
 from accel_lab.libraries.dnn.evaluation.pooling import Pooling
+from accel_lab.libraries.dnn.evaluation.recurrence import Recurrence
+from accel_lab.libraries.dnn.evaluation.response import Responses
 from accel_lab.libraries.dnn.evaluation.training import Training
 from accel_lab.libraries.dnn.message import computed_in
 from accel_lab.libraries.rng import philox
@@ -42,7 +45,17 @@ class HostKit:
         return made
 
 
-class HostDnn(Convolutions, Activations, Pooling, Norms, Exponentials, Training):
+class HostDnn(
+    Convolutions,
+    Activations,
+    Pooling,
+    Norms,
+    Responses,
+    Exponentials,
+    Training,
+    Recurrence,
+    Graphs,
+):
     """Calls NumPy at once: on the host, what is enqueued is done."""
 
     def __init__(self) -> None:

@@ -24,7 +24,7 @@ def activated(kit: Kit, op: str, x: Any, alpha: Any = None) -> Any:  # noqa: PLR
     if op == "clipped_relu":
         return xp.minimum(xp.maximum(x, 0), a)
     if op == "sigmoid":
-        return _sigmoid(xp, x)
+        return sigmoid(xp, x)
     if op == "tanh":
         return xp.tanh(x)
     if op == "elu":
@@ -34,7 +34,7 @@ def activated(kit: Kit, op: str, x: Any, alpha: Any = None) -> Any:  # noqa: PLR
     if op == "gelu_tanh":
         return 0.5 * x * (1 + xp.tanh(_TANH * (x + _CUBIC * x * x * x)))
     if op == "swish":
-        return x * _sigmoid(xp, a * x)
+        return x * sigmoid(xp, a * x)
     if op == "softplus":
         return xp.logaddexp(a * x, xp.zeros_like(x)) / a
     return x
@@ -48,7 +48,7 @@ def derivative(kit: Kit, op: str, x: Any, alpha: Any = None) -> Any:  # noqa: PL
     if op == "clipped_relu":
         return ((x > 0) & (x < a)).astype(x.dtype)
     if op == "sigmoid":
-        s = _sigmoid(xp, x)
+        s = sigmoid(xp, x)
         return s * (1 - s)
     if op == "tanh":
         return 1 - xp.tanh(x) ** 2
@@ -60,12 +60,13 @@ def derivative(kit: Kit, op: str, x: Any, alpha: Any = None) -> Any:  # noqa: PL
         t = xp.tanh(_TANH * (x + _CUBIC * x * x * x))
         return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * _TANH * (1 + 3 * _CUBIC * x * x)
     if op == "swish":
-        s = _sigmoid(xp, a * x)
+        s = sigmoid(xp, a * x)
         return s * (1 + a * x * (1 - s))
-    return _sigmoid(xp, a * x)  # softplus
+    return sigmoid(xp, a * x)  # softplus
 
 
-def _sigmoid(xp: Any, x: Any) -> Any:
+def sigmoid(xp: Any, x: Any) -> Any:
+    """Return 1 / (1 + exp(-x)), which does not overflow."""
     return 0.5 * (1 + xp.tanh(0.5 * x))
 
 

@@ -28,12 +28,10 @@ class Training:
     @np.errstate(all="ignore")
     def dropout(self, m: Dropout, x: Any, out: Any) -> None:
         """Write what is kept, and 0 elsewhere."""
-        if not out.size:
-            return
-        dtype, xp = m.x.dtype, self.kit.xp
-        wide = self.kit.widened(x, dtype)
-        kept = self.kit.kept(m.seed, m.offset, x.size, m.threshold).reshape(x.shape)
-        self.kit.store(xp.where(kept, wide / (1 - m.rate), xp.zeros_like(wide)), out, dtype)
+        if out.size:
+            wide = self.kit.widened(x, m.x.dtype)
+            made = dropped(self.kit, wide, m.rate, m.seed, m.offset)
+            self.kit.store(made, out, m.x.dtype)
 
     def embedding(
         self,
@@ -110,6 +108,12 @@ class Training:
         shares = (shares + of_class.dtype.type(m.smoothing / classes)) * of_class
         weights = xp.where(ignored, 0, of_class[chosen])
         return xp.where(ignored[..., None], 0, shares), weights, wrong
+
+
+def dropped(kit: Kit, x: Any, rate: float, seed: int, offset: int) -> Any:
+    """Return what is kept of an array, over the share that is, and 0 elsewhere."""
+    kept = kit.kept(seed, offset, x.size, int(rate * 2**32)).reshape(x.shape)
+    return kit.xp.where(kept, x / (1 - rate), kit.xp.zeros_like(x))
 
 
 def _wide(m: Any) -> str:
