@@ -24,3 +24,7 @@ from accel_lab.blueprints.patterns.decoding import Last as Last
 from accel_lab.blueprints.patterns.decoding import Sequence as Sequence
 from accel_lab.blueprints.patterns.fair_share import FairShareScheduler as FairShareScheduler
 from accel_lab.blueprints.patterns.fair_share import Tenant as Tenant
+from accel_lab.blueprints.patterns.hot_swap import ModelHotSwapServer as ModelHotSwapServer
+from accel_lab.blueprints.patterns.hot_swap import Served as Served
+from accel_lab.blueprints.patterns.hot_swap import Swapped as Swapped
+from accel_lab.blueprints.patterns.replica_pool import ModelReplicaPool as ModelReplicaPool

@@ -105,6 +105,11 @@ class PatternActor(Actor):
         self._calls.append(calls)
         return calls
 
+    def drop_calls(self, calls: Calls) -> None:
+        """End the threads of a stage that is called no more."""
+        self._calls.remove(calls)
+        calls.end()
+
     @property
     def now(self) -> float:
         """The event loop's time."""
