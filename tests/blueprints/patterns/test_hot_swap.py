@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accel_lab import Device, System
-from accel_lab.blueprints.patterns import ModelHotSwapServer, Served, SwapRefused, Swapped, stage
+from accel_lab.blueprints.patterns import ModelHotSwapServer, Served, Swapped, SwapRefused, stage
 from accel_lab.blueprints.patterns.hot_swap import equal
 from accel_lab.errors import Cancelled, ContextLost, InvalidArgument, StageFailed
 from accel_lab.testing import Bench, Faults
@@ -90,6 +90,7 @@ def test_one_that_answers_otherwise_is_refused_and_the_old_one_serves_on(bench: 
     near = server.swap(
         model(bench, 3), shadow=1.0, compare=2, agree=lambda old, new: abs(old - new) < 9
     )
+    bench.run(2)  # it warms up
     assert [bench.answer(server.ask(n)) for n in range(2)] == [Served(0, 1), Served(2, 1)]
     assert near.result(0) == Swapped(3, 2, 0)
 
@@ -110,6 +111,7 @@ def test_one_that_fails_is_refused(bench: Bench) -> None:
     odd = server.swap(
         model(bench, 2), shadow=1.0, compare=1, agree=lambda old, new: old.missing == new
     )
+    bench.run(2)
     assert bench.answer(server.ask(4)) == Served(8, 1)
     with pytest.raises(SwapRefused, match="agree"):
         bench.answer(odd)
@@ -161,6 +163,8 @@ def test_each_request_has_one_generations_answer(
         swaps: list[Any] = []
         told: list[int] = []
         made = 1
+        shadowed = {"shadow": 0.5, "compare": 2, "agree": lambda *_: True}
+        compared: dict[str, Any] = {"swap": {}, "shadow": shadowed}
         for what, number in script:
             if what == "ask":
                 reply = server.ask(number)
@@ -168,12 +172,8 @@ def test_each_request_has_one_generations_answer(
                 reply.add_waiter(lambda place=place: told.append(place))  # type: ignore[misc]
                 replies.append(reply)
             elif what in ("swap", "shadow"):
-                if not any(not one.done for one in swaps):
-                    made += 1
-                    options: dict[str, Any] = {}
-                    if what == "shadow":
-                        options = {"shadow": 0.5, "compare": 2, "agree": lambda *_: True}
-                    swaps.append(server.swap(generation(made, number / 3), **options))
+                made += all(one.done for one in swaps)  # else it is refused
+                swaps.append(server.swap(generation(made, number / 3), **compared[what]))
             elif what == "back":
                 swaps.append(server.roll_back())
             elif what == "cancel" and replies:
