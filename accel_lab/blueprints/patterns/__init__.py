@@ -28,3 +28,6 @@ from accel_lab.blueprints.patterns.hot_swap import ModelHotSwapServer as ModelHo
 from accel_lab.blueprints.patterns.hot_swap import Served as Served
 from accel_lab.blueprints.patterns.hot_swap import Swapped as Swapped
 from accel_lab.blueprints.patterns.replica_pool import ModelReplicaPool as ModelReplicaPool
+from accel_lab.blueprints.patterns.speculative import Model as Model
+from accel_lab.blueprints.patterns.speculative import PromptLookup as PromptLookup
+from accel_lab.blueprints.patterns.speculative import SpeculativeDecoder as SpeculativeDecoder
