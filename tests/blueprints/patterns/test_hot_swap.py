@@ -133,7 +133,7 @@ def test_a_swap_can_be_cancelled_and_there_is_one_at_a_time(bench: Bench) -> Non
     assert bench.answer(server.ask(1)) == Served(4, 3)
     for wrong in ({"shadow": 2.0}, {"shadow": 0.5}, {"compare": 3}, {"most_differing": -1}):
         with pytest.raises(InvalidArgument):
-            server.swap(model(bench, 4), **wrong)  # type: ignore[arg-type]
+            server.swap(model(bench, 4), **wrong)
 
 
 @settings(max_examples=30)

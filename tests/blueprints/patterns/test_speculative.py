@@ -181,7 +181,7 @@ def test_what_does_not_fit_is_refused(lab: System) -> None:
             decoder.ask([1]).result(30)
         for wrong in ({"limit": 0}, {"temperature": -1}, {"timeout_s": 0}):
             with pytest.raises(InvalidArgument):
-                decoder.ask([1], **wrong)  # type: ignore[arg-type]
+                decoder.ask([1], **wrong)
         with pytest.raises(InvalidArgument, match="empty"):
             decoder.ask([])
         assert adds_up(decoder.statistics)
