@@ -187,12 +187,15 @@ class Chooser:
         self._policy, self._prefix = policy, prefix
         self._random = random.Random(seed)  # noqa: S311 - no secret
 
-    def __call__(self, able: Sequence[Replica], value: Any) -> Replica:
+    def key(self, value: Any) -> bytes:
+        """Return what says where a value belongs, for `prefix`."""
+        return repr(self._prefix(value)).encode() if self._policy == "prefix" else b""
+
+    def __call__(self, able: Sequence[Replica], key: bytes) -> Replica:
         """Return one of them."""
         if self._policy == "round_robin":
             return min(able, key=lambda one: one.chosen_at)
         if self._policy == "prefix":
-            key = repr(self._prefix(value)).encode()
             return max(able, key=lambda one: blake2b(key, key=one.name.encode()[-64:]).digest())
         if self._policy == "two_choices" and len(able) > 2:  # noqa: PLR2004 - both of two
             able = self._random.sample(list(able), 2)
@@ -203,13 +206,15 @@ class Flight:
     """What a pool knows of a request.
 
     Attributes:
+        key: of its prefix.
         calls: all that were made for it; those that are over ignore an end.
         under_way: how many are not over.
         tried: the replicas that had it.
         moved: whether it was sent once more.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, key: bytes) -> None:
+        self.key = key
         self.calls: list[Call] = []
         self.tried: list[Replica] = []
         self.under_way = 0
@@ -253,7 +258,7 @@ class PoolActor(PatternActor):
     def enqueue(self, entry: Entry) -> None:
         """Note that it has been nowhere, if it is new."""
         if entry.note is None:
-            entry.note = Flight()
+            entry.note = Flight(self._choose.key(entry.ask.value))
 
     def dequeue(self, entry: Entry) -> None:
         """End its call, if it waits to be sent once more."""
@@ -282,7 +287,7 @@ class PoolActor(PatternActor):
             able = [one for one in preferred if one.calls.has_room]
             if not able:
                 break
-            self._begin(entry, self._choose(able, entry.ask.value))
+            self._begin(entry, self._choose(able, entry.note.key))
 
     def _is_avoided(self, one: Replica) -> bool:
         """Whether others are better, by what is known; a slow one is tried now and then."""

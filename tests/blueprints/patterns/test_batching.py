@@ -510,7 +510,9 @@ def test_each_request_is_answered_once_while_contexts_are_killed(lab: System) ->
         counted = server.statistics
         assert counted.answered == 200
         assert counted.reruns >= 2
-        node = next(one for one in lab.tree().walk() if one.name == "square")
+        tree = lab.tree()
+        assert tree.in_flight == sum(one.in_flight for one in tree.children[:2]), "counted once"
+        node = next(one for one in tree.walk() if one.name == "square")
         assert "200 answered" in node.detail
         assert "reruns" in node.detail
     lab.check()
@@ -575,6 +577,22 @@ def test_closing_answers_what_it_holds_and_leaves_no_thread(lab: System) -> None
     with pytest.raises(ActorStopped):
         server.ask(1).result(10)
     assert adds_up(server.statistics)
+
+
+def test_closing_interrupts_what_runs_on_a_device(lab: System) -> None:
+    server = DynamicBatchingServer(lab, stage(devices=lab.devices[0])(endless), max_batch=1)
+    reply = server.ask(1)
+    while not lab.devices[0].in_flight:
+        time.sleep(0.001)
+    server.close()
+    with pytest.raises(ActorStopped):
+        reply.result(10)
+    assert lab.devices[0].run(abs, -2).result(30) == 2
+
+
+def endless(device: Device, values: list[int]) -> Any:
+    del values
+    return device.run(time.sleep, 3600)
 
 
 def test_an_error_of_the_pattern_itself_fails_what_it_holds_and_restarts_it(bench: Bench) -> None:

@@ -97,6 +97,17 @@ def test_one_prefix_has_one_replica_and_few_move_when_there_are_more(bench: Benc
     assert len(moved) < len(before) / 2
 
 
+def test_a_prefix_that_raises_fails_its_request_alone(bench: Bench) -> None:
+    pool = ModelReplicaPool(
+        bench, replicas(bench, 1.0), policy="prefix", prefix=lambda one: one["user"]
+    )
+    good, bad = pool.ask({"user": 1}), pool.ask(5)
+    with pytest.raises(InvalidArgument, match="TypeError"):
+        bench.answer(bad)
+    assert bench.answer(good) == {"user": 1}
+    assert pool.ref.restarts == 0
+
+
 def test_a_request_that_meets_a_fault_is_sent_once_more_elsewhere(bench: Bench) -> None:
     faults = Faults({1: ContextLost("gone"), 2: ContextLost("gone")})
     broken, whole = bench.stage(faults.into(same)), bench.stage(same)

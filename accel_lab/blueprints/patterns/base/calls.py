@@ -48,13 +48,12 @@ class Call:
         self.runs = 0
         self.told = False
         self.is_cancelled = False
-        self.waiting_for: Reply[Any] | None = None
+        self.waits_for: tuple[Reply[Any], ...] = ()
 
     def cancel(self) -> None:
         """Have nothing more come of it; what its function waits for is taken back."""
         self.is_cancelled = True
-        reply = self.waiting_for
-        if reply is not None:
+        for reply in self.waits_for:
             reply.cancel()
 
 
@@ -63,13 +62,18 @@ class Calls:
 
     def __init__(self, actor: Actor, stage: Stage, record: Record) -> None:
         self.stage = stage
-        self.running = 0
+        self._under_way: set[Call] = set()
         self._actor, self._record = actor, record
         self._functions, self._choice = Functions(stage.plan), Choice(stage.plan)
         self._gates = {device: threading.Lock() for device in stage.devices}
         self._jobs: queue.SimpleQueue[Call | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._ended = False
+
+    @property
+    def running(self) -> int:
+        """How many calls are not over."""
+        return len(self._under_way)
 
     @property
     def has_room(self) -> bool:
@@ -86,7 +90,7 @@ class Calls:
     ) -> Call:
         """Call the function, and then `done` on the event loop, in a turn of its own."""
         call = Call(value, done, part, again)
-        self.running += 1
+        self._under_way.add(call)
         self._start(call)
         return call
 
@@ -95,8 +99,10 @@ class Calls:
         self._functions.forget()
 
     def end(self) -> None:
-        """Have the threads end, each after the call that it is in; returns at once."""
+        """Take back what is under way, and have the threads end after it; returns at once."""
         self._ended = True
+        for call in self._under_way:
+            call.cancel()
         for _ in self._threads:
             self._jobs.put(None)
 
@@ -132,7 +138,7 @@ class Calls:
                 call.again()
             self._start(call)
             return
-        self.running -= 1
+        self._under_way.remove(call)
         call.done(value, error, call.runs)
 
     def _may_run_again(self, call: Call, error: BaseException) -> bool:
@@ -195,13 +201,13 @@ class Calls:
 
     @staticmethod
     def _wait(call: Call, reply: Reply[Any]) -> Any:
-        call.waiting_for = reply
+        call.waits_for = (reply,)
         if call.is_cancelled:  # meanwhile: one of the two sees the other
             reply.cancel()
         try:
             return reply.result()
         finally:
-            call.waiting_for = None
+            call.waits_for = ()
 
     # --- on the event loop ---
 
@@ -216,7 +222,7 @@ class Calls:
         if not replies:
             self._soon(self._over, call, outcome, None)
             return
-        call.waiting_for = replies[0]
+        call.waits_for = tuple(replies)
         left = [len(replies)]
         seen: set[int] = set()
 
