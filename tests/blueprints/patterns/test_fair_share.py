@@ -88,6 +88,22 @@ def test_a_tenant_that_was_idle_has_neither_credit_nor_debt(bench: Bench) -> Non
     assert Counter(order[1:3]) == {"a": 1, "b": 1}, "who was alone before owes nothing"
 
 
+def test_who_used_much_while_nobody_else_asked_owes_nothing_later(bench: Bench) -> None:
+    order: list[str] = []
+
+    def note(value: str) -> None:
+        order.append(value)
+
+    scheduler = FairShareScheduler(bench, bench.stage(note, seconds=1), {"a": 1.0, "b": 1.0})
+    bench.answer(scheduler.ask("long", tenant="a", cost=100))
+    bench.run(5)
+    for _ in range(3):
+        scheduler.ask("a", tenant="a")
+        scheduler.ask("b", tenant="b")
+    bench.run(20)
+    assert order == ["long", "a", "b", "a", "b", "a", "b"]
+
+
 def test_twice_the_weight_is_twice_the_share(bench: Bench) -> None:
     order: list[str] = []
 
