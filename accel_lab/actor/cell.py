@@ -229,9 +229,13 @@ class Cell:
         return self.stopping or (self.mailbox.is_idle and not self._deferred)
 
     def sight(self) -> Sight:
-        """Return what its instance shows of itself; any thread."""
+        """Return what its instance shows of itself; any thread, and nothing that it raises."""
         instance = self._instance
-        return Sight() if instance is None else instance.sight()
+        try:
+            shown = None if instance is None else instance.sight()
+        except Exception as error:  # noqa: BLE001 - the tree is drawn all the same
+            return Sight(f"sight() raised {type(error).__name__}")
+        return shown if isinstance(shown, Sight) else Sight()
 
     def gone(self) -> ActorStopped:
         """Return the error that tells an asker of the end."""

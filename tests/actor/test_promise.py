@@ -121,5 +121,19 @@ def test_an_actor_says_what_the_tree_shows_of_it(world: World, kept: Kept) -> No
     assert kept.ref.sight == Sight("0 promised", 2, 3)
 
 
+def test_what_an_actor_shows_never_breaks_the_tree(world: World) -> None:
+    class Odd(Actor):
+        def sight(self) -> Sight:
+            raise KeyError("sight")
+
+    class Other(Actor):
+        def sight(self) -> Any:
+            return "what its author meant otherwise"
+
+    refs = [world.system.spawn(one) for one in (Odd, Other)]
+    world.run()
+    assert [one.sight for one in refs] == [Sight("sight() raised KeyError"), Sight()]
+
+
 def _divide(one: int, other: int) -> Any:
     return one / other

@@ -190,9 +190,6 @@ class DecodingActor(PatternActor):
         limit = entry.ask.limit if isinstance(entry.ask, Decode) else None
         entry.note = Sequence(entry.number, entry.ask.value, limit or self._limit)
 
-    def dequeue(self, entry: Entry) -> None:
-        """Do nothing: who waits is in `queued` alone."""
-
     def left(self, entry: Entry) -> None:
         """End the step, if nobody waits for it any more."""
         del entry
@@ -205,7 +202,7 @@ class DecodingActor(PatternActor):
             return
         joined = []
         while self.queued and len(self._active) < self._max_active:
-            first = min(self.queued.values(), key=lambda one: (-one.ask.priority, one.number))
+            first = self.first
             self.begin(first)
             self._active.append(first)
             joined.append(first.number)
@@ -252,8 +249,7 @@ class DecodingActor(PatternActor):
         if part is not END:
             found = part.part if isinstance(part, Last) else part
             sequence.parts.append(found)
-            if entry.ask.stream is not None:
-                entry.ask.stream.push(found)
+            self.push(entry, found)
         if ends or len(sequence.parts) >= sequence.limit:
             self.answer(entry, sequence.parts)
         else:

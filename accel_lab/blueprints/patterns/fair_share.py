@@ -276,12 +276,8 @@ class FairShareActor(PatternActor):
         record.decide("begun", (entry.number,), f"{account.name} is next, at {start:.6g}")
         count = f"cost of {account.name}"
         record.more[count] = record.more.get(count, 0.0) + share.cost
-        done, part = partial(self._done, entry), partial(self._part, entry)
+        done, part = partial(self._done, entry), partial(self.push, entry)
         share.call = self._hands.begin(entry.ask.value, done, part=part)
-
-    def _part(self, entry: Entry, part: Any) -> None:
-        if entry.ask.stream is not None and not entry.is_over:
-            entry.ask.stream.push(part)
 
     def _done(self, entry: Entry, answer: Any, error: BaseException | None, runs: int) -> None:
         entry.note.account.running -= 1

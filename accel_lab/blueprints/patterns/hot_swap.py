@@ -4,13 +4,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-
 from accel_lab.actor.actor import handles
 from accel_lab.actor.letter import Promise
 from accel_lab.actor.message import Message
 from accel_lab.actor.reply import Reply
 from accel_lab.blueprints.patterns.base.calls import Call, Calls
+from accel_lab.blueprints.patterns.base.equality import equal
 from accel_lab.blueprints.patterns.base.errors import SwapRefused, stage_failed
 from accel_lab.blueprints.patterns.base.pattern import (
     Limits,
@@ -63,18 +62,6 @@ class Swap(Message[Swapped], frozen=True):
 
 class RollBack(Message[int], frozen=True):
     """Have the generation before serve again; the answer is its number."""
-
-
-def equal(old: Any, new: Any) -> bool:
-    """Whether two answers are the same, arrays within a relative 1e-5."""
-    if isinstance(old, np.ndarray) or isinstance(new, np.ndarray):
-        old, new = np.asarray(old), np.asarray(new)
-        if old.shape != new.shape:
-            return False
-        if np.issubdtype(old.dtype, np.inexact) or np.issubdtype(new.dtype, np.inexact):
-            return bool(np.allclose(old, new, rtol=1e-5, equal_nan=True))
-        return bool(np.array_equal(old, new))
-    return bool(old == new)
 
 
 class ModelHotSwapServer(Service):
@@ -210,12 +197,6 @@ class SwapActor(PatternActor):
 
     # --- requests ---
 
-    def enqueue(self, entry: Entry) -> None:
-        """Do nothing: they wait in order in `queued`."""
-
-    def dequeue(self, entry: Entry) -> None:
-        """Do nothing."""
-
     def left(self, entry: Entry) -> None:
         """End its call."""
         entry.note[0].cancel()
@@ -223,19 +204,15 @@ class SwapActor(PatternActor):
     def advance(self) -> None:
         """Begin what waits, with the generation that serves now."""
         while self.queued and (calls := self._generations[self._serving.number]).has_room:
-            entry = min(self.queued.values(), key=lambda one: (-one.ask.priority, one.number))
+            entry = self.first
             self.begin(entry)
             self.record.calls += 1
             self.record.members += 1
             self._newest = (entry.ask.value,)
             number = self._serving.number
             done = partial(self._done, entry, number, self._shadow(entry))
-            call = calls.begin(entry.ask.value, done, part=partial(self._part, entry))
+            call = calls.begin(entry.ask.value, done, part=partial(self.push, entry))
             entry.note = call, number
-
-    def _part(self, entry: Entry, part: Any) -> None:
-        if entry.ask.stream is not None and not entry.is_over:
-            entry.ask.stream.push(part)
 
     def _done(
         self,

@@ -1,16 +1,14 @@
 """Replicas of one model over devices: who gets a request, who is avoided, and how many."""
 
-import random
 import statistics
 from collections.abc import Callable, Sequence
 from functools import partial
-from hashlib import blake2b
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, get_args
 
 from accel_lab.actor.actor import handles
 from accel_lab.actor.message import Message
 from accel_lab.actor.reply import Reply
-from accel_lab.blueprints.patterns.base.calls import Call, Calls
+from accel_lab.blueprints.patterns.base.calls import Call
 from accel_lab.blueprints.patterns.base.errors import NoReplica, stage_failed
 from accel_lab.blueprints.patterns.base.pattern import (
     Limits,
@@ -20,23 +18,20 @@ from accel_lab.blueprints.patterns.base.pattern import (
     Service,
 )
 from accel_lab.blueprints.patterns.base.record import Record
+from accel_lab.blueprints.patterns.base.replica import Chooser, Policy, Replica, head_of
 from accel_lab.blueprints.patterns.base.request import Entry
 from accel_lab.blueprints.patterns.base.stage import Stage, as_stage
 from accel_lab.compute.device import Device
 from accel_lab.compute.message.validation import require_seconds, require_timeout, require_word
 from accel_lab.errors import InvalidArgument
 from accel_lab.pipeline.faults import is_fault
-from accel_lab.pipeline.stage import NO_WORK, require_count
+from accel_lab.pipeline.stage import require_count
 
-Policy = Literal["round_robin", "least_loaded", "two_choices", "prefix"]
 KNOWN = 3
 """After so many completions the speed of a replica is known."""
-NEWEST = 0.3
-"""What the newest completion counts in a replica's speed."""
 SLOW = 3.0
 """So many times the others' time is slow."""
 REST_S = 1.0
-PREFIX = 16
 
 
 class Scale(Message[int], frozen=True):
@@ -117,7 +112,7 @@ class ModelReplicaPool(Service):
             limits=limits,
             spots=spots,
             count=[count],
-            choose=Chooser(policy, prefix or _head, seed),
+            choose=Chooser(policy, prefix or head_of, seed),
             max_running=max_running,
             patience_s=require_timeout(patience_s, "patience_s"),
             rest_s=require_seconds(rest_s, "rest_s"),
@@ -135,71 +130,6 @@ class ModelReplicaPool(Service):
         require_count(count, "count", 1)
         reply: Reply[int] = self._send(Scale(count))
         return reply
-
-
-class Replica:
-    """One of them.
-
-    Attributes:
-        running: how many requests it has.
-        seconds: for one request, by its completions; 0 while that is not known.
-        chosen_at: which choice was its last.
-        begun_at: when that was.
-        rests_until: it is avoided until then.
-        drains: whether it gets no more requests.
-    """
-
-    def __init__(self, name: str, calls: Calls) -> None:
-        self.name, self.calls = name, calls
-        self.running = self.completed = self.chosen_at = 0
-        self.seconds = self.begun_at = self.rests_until = 0.0
-        self.drains = False
-
-    @property
-    def device(self) -> Device | None:
-        """Where it is; None in the notebook's process."""
-        return next(iter(self.calls.stage.devices), None)
-
-    @property
-    def is_dead(self) -> bool:
-        """Whether its device takes no work; one that rests is tried."""
-        device = self.device
-        if device is not None and device.state == "circuit open":
-            device.probe()
-        return device is not None and device.state in NO_WORK
-
-    @property
-    def expected_s(self) -> float:
-        """How long one more request would take, those that it has included."""
-        return (self.running + 1) * self.seconds / self.calls.stage.plan.parallelism
-
-    def complete(self, seconds: float) -> None:
-        """Take in how long a request took."""
-        known = self.completed > 0
-        self.seconds += (NEWEST if known else 1.0) * (seconds - self.seconds)
-        self.completed += 1
-
-
-class Chooser:
-    """Chooses among replicas that have room."""
-
-    def __init__(self, policy: Policy, prefix: Callable[[Any], Any], seed: int | None) -> None:
-        self._policy, self._prefix = policy, prefix
-        self._random = random.Random(seed)  # noqa: S311 - no secret
-
-    def key(self, value: Any) -> bytes:
-        """Return what says where a value belongs, for `prefix`."""
-        return repr(self._prefix(value)).encode() if self._policy == "prefix" else b""
-
-    def __call__(self, able: Sequence[Replica], key: bytes) -> Replica:
-        """Return one of them."""
-        if self._policy == "round_robin":
-            return min(able, key=lambda one: one.chosen_at)
-        if self._policy == "prefix":
-            return max(able, key=lambda one: blake2b(key, key=one.name.encode()[-64:]).digest())
-        if self._policy == "two_choices" and len(able) > 2:  # noqa: PLR2004 - both of two
-            able = self._random.sample(list(able), 2)
-        return min(able, key=lambda one: (one.expected_s, one.running, one.chosen_at))
 
 
 class Flight:
@@ -272,7 +202,7 @@ class PoolActor(PatternActor):
     def advance(self) -> None:
         """Send what waits to replicas that have room."""
         while self.queued:
-            entry = min(self.queued.values(), key=lambda one: (-one.ask.priority, one.number))
+            entry = self.first
             usable = [one for one in self._replicas if not one.drains and not one.is_dead]
             if not usable:
                 why = {
@@ -321,9 +251,8 @@ class PoolActor(PatternActor):
             self.later(self._patience_s, self._lose_patience, entry, replica)
 
     def _part(self, entry: Entry, part: Any) -> None:
-        if entry.ask.stream is not None and not entry.is_over:
-            entry.note.moved = True  # parts are told: it is not sent once more
-            entry.ask.stream.push(part)
+        entry.note.moved = True  # parts are told: it is not sent once more
+        self.push(entry, part)
 
     def _lose_patience(self, entry: Entry, replica: Replica) -> None:
         """Send a request once more that takes too long."""
@@ -409,11 +338,3 @@ class PoolActor(PatternActor):
             self._replicas.remove(one)
             self.drop_calls(one.calls)
             self.record.more.pop(one.name, None)
-
-
-def _head(value: Any) -> Any:
-    """Return the first items of a value that has some."""
-    try:
-        return value[:PREFIX]
-    except (TypeError, KeyError, IndexError):
-        return value

@@ -343,12 +343,6 @@ class SpeculativeActor(PatternActor):
         one = Decoding(ask.value, ask.limit, ask.temperature, ask.seed, self._end)
         return self.take_in(ask, [one, None])
 
-    def enqueue(self, entry: Entry) -> None:
-        """Do nothing: they wait in order in `queued`."""
-
-    def dequeue(self, entry: Entry) -> None:
-        """Do nothing."""
-
     def left(self, entry: Entry) -> None:
         """End its call after the pass that it is in."""
         one, call = entry.note
@@ -358,7 +352,7 @@ class SpeculativeActor(PatternActor):
     def advance(self) -> None:
         """Begin what waits."""
         while self.queued and self._hands.has_room:
-            entry = min(self.queued.values(), key=lambda one: (-one.ask.priority, one.number))
+            entry = self.first
             self.begin(entry)
             self.record.calls += 1
             self.record.members += 1
@@ -370,9 +364,8 @@ class SpeculativeActor(PatternActor):
             entry.note[1] = call
 
     def _told(self, entry: Entry, tokens: list[int]) -> None:
-        if entry.ask.stream is not None and not entry.is_over:
-            for token in tokens:
-                entry.ask.stream.push(token)
+        for token in tokens:
+            self.push(entry, token)
 
     def _done(self, entry: Entry, answer: Any, error: BaseException | None, runs: int) -> None:
         del answer  # it is in the note, and whole after a fault, too

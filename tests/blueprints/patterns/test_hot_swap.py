@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from accel_lab import Device, System
 from accel_lab.blueprints.patterns import ModelHotSwapServer, Served, Swapped, SwapRefused, stage
-from accel_lab.blueprints.patterns.hot_swap import equal
+from accel_lab.blueprints.patterns.base.equality import equal
 from accel_lab.errors import Cancelled, ContextLost, InvalidArgument, StageFailed
 from accel_lab.testing import Bench, Faults
 from tests.blueprints.patterns.load import adds_up, load

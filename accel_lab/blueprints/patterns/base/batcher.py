@@ -192,8 +192,7 @@ class Batcher:
         """Hand on what a generator yielded: one part for each."""
         parts = self._form.parted(part, [one.value for one in members])
         for one, own in zip(members, parts or (), strict=False):
-            if one.entry.ask.stream is not None and not one.entry.is_over:
-                one.entry.ask.stream.push(own)
+            self._owner.push(one.entry, own)
 
     def _done(
         self, members: list[Member], answer: Any, error: BaseException | None, runs: int
@@ -223,8 +222,8 @@ class Batcher:
         if call is None or not call.told:
             answers = self._form.parted(answer, values)
             for one, own in zip(members, answers or (), strict=False):
-                if one.entry.ask.stream is not None and not isinstance(own, BaseException):
-                    one.entry.ask.stream.push(own)
+                if not isinstance(own, BaseException):
+                    self._owner.push(one.entry, own)
             return answers
         rows = [self._form.parted(part, values) for part in answer]
         if any(row is None for row in rows):

@@ -79,16 +79,14 @@ class PatternActor(Actor):
     # --- what a subclass has ---
 
     def enqueue(self, entry: Entry) -> None:
-        """Put a request among those that wait to be begun.
+        """Put a request among those that wait to be begun, if they stand elsewhere than `queued`.
 
         Raises:
             InvalidArgument: its value does not fit; it alone fails.
         """
-        raise NotImplementedError
 
     def dequeue(self, entry: Entry) -> None:
         """Take out one that is over before it has begun."""
-        raise NotImplementedError
 
     def advance(self) -> None:
         """Begin what may begin now."""
@@ -119,6 +117,16 @@ class PatternActor(Actor):
         """Call a function of this instance's after some time; returns the timer."""
         call = self.context.run, self, function, *args
         return self.context.event_loop.call_later(max(0.0, delay_s), *call)
+
+    @property
+    def first(self) -> Entry:
+        """Which of those that wait has the highest priority, and came first."""
+        return min(self.queued.values(), key=lambda one: (-one.ask.priority, one.number))
+
+    def push(self, entry: Entry, part: Any) -> None:
+        """Stream a part of an answer, if somebody wants parts."""
+        if entry.ask.stream is not None and not entry.is_over:
+            entry.ask.stream.push(part)
 
     def begin(self, *entries: Entry) -> None:
         """Note that requests run now."""
