@@ -140,7 +140,8 @@ class Flight:
         calls: all that were made for it; those that are over ignore an end.
         under_way: how many are not over.
         tried: the replicas that had it.
-        moved: whether it was sent once more.
+        moved: whether it was sent once more, or may not be any more.
+        speaks: which of the calls has told parts of its answer.
     """
 
     def __init__(self, key: bytes) -> None:
@@ -149,6 +150,7 @@ class Flight:
         self.tried: list[Replica] = []
         self.under_way = 0
         self.moved = False
+        self.speaks: int | None = None
 
 
 class PoolActor(PatternActor):
@@ -244,15 +246,26 @@ class PoolActor(PatternActor):
         self.record.decide("sent", (entry.number,), f"to {replica.name}{again}")
         flight.tried.append(replica)
         flight.under_way += 1
-        done = partial(self._done, entry, replica, self.now)
-        call = replica.calls.begin(entry.ask.value, done, part=partial(self._part, entry))
+        place = len(flight.calls)
+        done = partial(self._done, entry, replica, place, self.now)
+        part = partial(self._part, entry, place)
+        call = replica.calls.begin(entry.ask.value, done, part=part)
         flight.calls.append(call)
         if self._patience_s is not None and not flight.moved:
             self.later(self._patience_s, self._lose_patience, entry, replica)
 
-    def _part(self, entry: Entry, part: Any) -> None:
-        entry.note.moved = True  # parts are told: it is not sent once more
-        self.push(entry, part)
+    def _part(self, entry: Entry, place: int, part: Any) -> None:
+        """Stream the parts of one call; from the first on, there is no other one."""
+        flight: Flight = entry.note
+        if flight.speaks is None:
+            flight.speaks, flight.moved = place, True
+            if entry.state == "queued":  # for another replica, which it needs no more
+                self.begin(entry)
+            for other, call in enumerate(flight.calls):
+                if other != place:
+                    call.cancel()
+        if flight.speaks == place:
+            self.push(entry, part)
 
     def _lose_patience(self, entry: Entry, replica: Replica) -> None:
         """Send a request once more that takes too long."""
@@ -278,6 +291,7 @@ class PoolActor(PatternActor):
         self,
         entry: Entry,
         replica: Replica,
+        place: int,
         begun_at: float,
         answer: Any,
         error: BaseException | None,
@@ -288,15 +302,20 @@ class PoolActor(PatternActor):
         flight: Flight = entry.note
         replica.running -= 1
         flight.under_way -= 1
+        fault = error is not None and is_fault(error, has_another=True)
         if error is None:
             replica.complete(self.now - begun_at)
             told = f"{replica.completed} done, {replica.seconds * 1e3:.3g} ms each"
             self.record.more[replica.name] = told
-            self.answer(entry, answer)
-            self.left(entry)
-        elif is_fault(error, has_another=True):
+        elif fault:
             replica.calls.forget()
             replica.rests_until = self.now + self._rest_s
+        if flight.speaks not in (None, place):  # another call's answer counts
+            pass
+        elif error is None:
+            self.answer(entry, answer)
+            self.left(entry)
+        elif fault:
             self._meet_fault(entry, replica, error)
         else:
             self._fail(entry, replica, error)

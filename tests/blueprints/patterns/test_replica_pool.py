@@ -1,5 +1,7 @@
 """Replicas that are slow, dead, added and taken away: each request is answered once."""
 
+import threading
+import time
 from collections import Counter
 from typing import Any
 
@@ -234,6 +236,31 @@ def test_each_request_is_answered_once_and_counted_once(
             )
     assert found.waiting == found.running == 0
     assert adds_up(found)
+
+
+def test_a_request_is_streamed_by_one_replica_alone(lab: System) -> None:
+    """The first is slow to speak, so the other one is asked, too; then both would speak."""
+    turn: list[int] = []
+    go_on = threading.Event()
+
+    def letters(word: str) -> Any:
+        turn.append(1)
+        if len(turn) == 1:
+            assert go_on.wait(30)
+        for letter in word:
+            yield letter
+            go_on.set()
+            time.sleep(0.02)
+
+    pool = ModelReplicaPool(lab, letters, replicas=2, patience_s=0.05)
+    with pool:
+        stream = pool.stream("word")
+        assert list(stream) == list("word")
+        assert stream.reply.result(30) == list("word")
+        assert len(turn) == 2
+        assert list(pool.stream("")) == []
+        plain = ModelReplicaPool(lab, same)
+        assert list(plain.stream(5)) == [5], "who yields nothing gives all at once"
 
 
 @pytest.mark.parametrize(

@@ -189,10 +189,11 @@ class Batcher:
             del self._lanes[key]
 
     def _part(self, members: list[Member], part: Any) -> None:
-        """Hand on what a generator yielded: one part for each."""
+        """Stream what the function gave: one part for each."""
         parts = self._form.parted(part, [one.value for one in members])
         for one, own in zip(members, parts or (), strict=False):
-            self._owner.push(one.entry, own)
+            if not isinstance(own, BaseException):
+                self._owner.push(one.entry, own)
 
     def _done(
         self, members: list[Member], answer: Any, error: BaseException | None, runs: int
@@ -219,12 +220,8 @@ class Batcher:
     def _parted(self, members: list[Member], answer: Any) -> list[Any] | None:
         """Return the answer of each; None where there is not one for each."""
         values, call = [one.value for one in members], members[0].call
-        if call is None or not call.told:
-            answers = self._form.parted(answer, values)
-            for one, own in zip(members, answers or (), strict=False):
-                if not isinstance(own, BaseException):
-                    self._owner.push(one.entry, own)
-            return answers
+        if call is None or not call.is_stream:
+            return self._form.parted(answer, values)
         rows = [self._form.parted(part, values) for part in answer]
         if any(row is None for row in rows):
             return None

@@ -32,7 +32,8 @@ class Call:
 
     Parameters:
         value: what the function gets.
-        part: gets each part of what a generator yields, on the event loop.
+        part: gets each part of what a generator yields, or the whole of another answer, on the
+            event loop.
         again: called before the call is run again.
     """
 
@@ -46,7 +47,7 @@ class Call:
         self.value, self.done, self.part, self.again = value, done, part, again
         self.device: Device | None = None
         self.runs = 0
-        self.told = False
+        self.is_stream = self.told = False
         self.is_cancelled = False
         self.waits_for: tuple[Reply[Any], ...] = ()
 
@@ -139,6 +140,8 @@ class Calls:
             self._start(call)
             return
         self._under_way.remove(call)
+        if error is None and call.part is not None and not call.is_stream:
+            call.part(value)
         call.done(value, error, call.runs)
 
     def _may_run_again(self, call: Call, error: BaseException) -> bool:
@@ -172,6 +175,7 @@ class Calls:
 
     def _all_parts(self, call: Call, parts: Iterator[Any]) -> list[Any]:
         """Tell each part as it comes; return all of them."""
+        call.is_stream = True
         found = []
         for one in parts:
             part = self._settled(call, one)
