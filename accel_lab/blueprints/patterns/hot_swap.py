@@ -228,8 +228,7 @@ class SwapActor(PatternActor):
             self.record.more[count] = self.record.more.get(count, 0) + (not entry.is_over)
             self.answer(entry, Served(answer, number))
         else:
-            stage = self._serving.stages.get(number)
-            name = "model" if stage is None else stage.name
+            name = self._serving.stages[number].name
             self.fail(entry, stage_failed(self.record.name, name, entry.number, runs, error))
         if trial is not None:
             self._compare(trial, entry.number, "old", answer, error)
@@ -350,7 +349,7 @@ class SwapActor(PatternActor):
 
     def _refuse(self, trial: Trial, why: str, error: BaseException | None) -> None:
         """Serve on with the old model."""
-        text = f"{self.record.name} was not swapped to {trial.swap.stage.name}: {why}"
+        text = f"{self.record.name} was not swapped to generation {trial.number}: {why}"
         refused = SwapRefused(text, compared=trial.compared, differing=trial.differing)
         refused.__cause__ = error
         self.record.decide("swap refused", (), why)
@@ -397,4 +396,5 @@ class SwapActor(PatternActor):
                 del self._generations[number]
                 self._serving.stages.pop(number, None)
                 self.drop_calls(calls)
+                self.record.more.pop(f"answered by {number}", None)
                 self.record.decide("retired", (), f"generation {number}")
