@@ -12,6 +12,8 @@ from accel_lab.blueprints.patterns.base.errors import SwapRefused as SwapRefused
 from accel_lab.blueprints.patterns.base.errors import WrongAnswer as WrongAnswer
 from accel_lab.blueprints.patterns.base.record import PatternDecided as PatternDecided
 from accel_lab.blueprints.patterns.base.record import Statistics as Statistics
+from accel_lab.blueprints.patterns.base.request import Infer as Infer
+from accel_lab.blueprints.patterns.base.request import Stream as Stream
 from accel_lab.blueprints.patterns.base.stage import Stage as Stage
 from accel_lab.blueprints.patterns.base.stage import stage as stage
 from accel_lab.blueprints.patterns.batching import DynamicBatchingServer as DynamicBatchingServer

@@ -16,6 +16,7 @@ from accel_lab import Device, System
 from accel_lab.actor.actor import ActorRef
 from accel_lab.blueprints.patterns import (
     DynamicBatchingServer,
+    Infer,
     PatternDecided,
     RequestExpired,
     WrongAnswer,
@@ -613,6 +614,11 @@ def test_an_error_of_the_pattern_itself_fails_what_it_holds_and_restarts_it(benc
 
 def _instance(ref: ActorRef[Any]) -> Any:
     return ref._cell._instance
+
+
+def test_its_actor_takes_its_typed_messages(bench: Bench) -> None:
+    server = DynamicBatchingServer(bench, bench.stage(doubled))
+    assert bench.answer(server.ref.ask(Infer(4, timeout_s=9))) == 8
 
 
 def test_two_of_one_name_are_told_apart(bench: Bench) -> None:

@@ -109,11 +109,7 @@ class Calls:
 
     def _start(self, call: Call) -> None:
         call.runs += 1
-        try:
-            call.device = self._choice.take(call.value)
-        except Exception as error:  # noqa: BLE001 - it is the call's
-            self._soon(self._over, call, None, error)
-            return
+        call.device = self._choice.take(call.value)
         if self.stage.inline:
             self._call_inline(call)
             return
