@@ -508,9 +508,9 @@ class System(SeveralDevices, Uncopied):
         state: State = "stopped" if self._closed else "running"
         nodes = tuple(node_of(supervisor, self.name) for supervisor in self._supervisors)
         detail = f"{self.backend} backend, {len(nodes)} device{'s' if len(nodes) != 1 else ''}"
-        nodes += tuple(node_of_actor(ref, self.name) for ref in self._own_actors.children)
-        # What their items have in flight is the devices' already.
+        # What actors and pipelines have in flight is the devices' already.
         in_flight = sum(node.in_flight for node in nodes)
+        nodes += tuple(node_of_actor(ref, self.name) for ref in self._own_actors.children)
         nodes += tuple(self._assembly.guests.nodes(self.name, [node.name for node in nodes]))
         return Node(
             name=self.name,

@@ -8,8 +8,10 @@ Runs in both.
 from accel_lab.actor.actor import Actor as Actor
 from accel_lab.actor.actor import ActorContext as ActorContext
 from accel_lab.actor.actor import ActorRef as ActorRef
+from accel_lab.actor.actor import Sight as Sight
 from accel_lab.actor.actor import Terminated as Terminated
 from accel_lab.actor.actor import handles as handles
+from accel_lab.actor.letter import Promise as Promise
 from accel_lab.actor.message import Message as Message
 from accel_lab.actor.reply import Reply as Reply
 from accel_lab.actor.supervision import AllForOne as AllForOne
@@ -26,8 +28,10 @@ __all__ = [
     "Backoff",
     "Message",
     "OneForOne",
+    "Promise",
     "Reply",
     "RestForOne",
+    "Sight",
     "Strategy",
     "Terminated",
     "handles",

@@ -5,7 +5,7 @@ block. Whoever sends holds an `ActorRef`, which stays the same through every res
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from accel_lab.actor.message import Message
 from accel_lab.actor.reply import Reply
@@ -49,6 +49,20 @@ def handles(*message_types: type[M]) -> Callable[[Callable[[A, M], T]], Callable
     return mark
 
 
+class Sight(NamedTuple):
+    """What the tree shows of an actor, beside its place and its mailbox.
+
+    Attributes:
+        detail: one line for people.
+        waiting: requests that it has taken from its mailbox and not begun.
+        in_flight: those that it has begun.
+    """
+
+    detail: str = ""
+    waiting: int = 0
+    in_flight: int = 0
+
+
 class Actor:
     """State that only its own handlers touch.
 
@@ -88,6 +102,10 @@ class Actor:
                         f"in {other} and in {name}"
                     )
                     raise TypeError(msg)
+
+    def sight(self) -> Sight:
+        """Return what the tree shows of it; any thread calls this, so it only reads."""
+        return Sight()
 
     def started(self) -> None:
         """Run before the first message of each instance; a failure counts as a handler's."""
@@ -156,9 +174,13 @@ class ActorRef(Address, Generic[S_co]):
 
     @property
     def is_idle(self) -> bool:
-        """Whether it and its children handle no message, and none is queued."""
-        own = self._cell.stopping or self._cell.mailbox.is_idle
-        return own and all(child.is_idle for child in self.children)
+        """Whether it and its children handle no message, and none is queued or owes an answer."""
+        return self._cell.is_idle and all(child.is_idle for child in self.children)
+
+    @property
+    def sight(self) -> Sight:
+        """What the actor shows of itself."""
+        return self._cell.sight()
 
     def tell(self, message: Message[Any], timeout_s: float = 10.0) -> None:
         """Queue `message`, waiting up to `timeout_s` for room (never on the event loop).
@@ -240,6 +262,14 @@ class ActorContext:
     def forgive(self) -> None:
         """Forget the restarts that the children share a budget for."""
         self._cell.family.forgive()
+
+    def run(self, instance: Actor, function: Callable[..., object], *args: Any) -> None:
+        """Call what a timer or another thread handed in, as if it were a handler of `instance`.
+
+        Nothing is called once another instance has taken over. A failure is the instance's, which
+        is replaced.
+        """
+        self._cell.run(instance, function, args)
 
     def watch(self, ref: ActorRef[Any]) -> None:
         """Have `Terminated` told to this instance when `ref` stops (now, if it has).

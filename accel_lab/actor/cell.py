@@ -11,15 +11,15 @@ from traceback import clear_frames
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from accel_lab.actor import events
-from accel_lab.actor.actor import Actor, ActorContext, ActorRef, Terminated
+from accel_lab.actor.actor import Actor, ActorContext, ActorRef, Sight, Terminated
 from accel_lab.actor.family import Family, Restart
-from accel_lab.actor.letter import Letter
+from accel_lab.actor.letter import Letter, Promise
 from accel_lab.actor.mailbox import Mailbox
 from accel_lab.actor.message import Message
 from accel_lab.actor.reply import Reply
 from accel_lab.actor.supervision import RestartWindow, as_accel_error
 from accel_lab.actor.unawaited import UNAWAITED, discarded, refuse
-from accel_lab.errors import AccelError, ActorStopped, Directive, InvalidArgument
+from accel_lab.errors import AccelError, ActorFailed, ActorStopped, Directive, InvalidArgument
 
 if TYPE_CHECKING:
     from accel_lab.actor.system import ActorSystem
@@ -158,9 +158,29 @@ class Cell:
             return
         if isinstance(outcome, Reply):
             self._deferred.add(letter)
+            if isinstance(outcome, Promise):
+                letter.follow(outcome)
             outcome.add_waiter(partial(self._chained, letter, outcome))
         else:
             letter.resolve(outcome)
+
+    def run(self, instance: Actor, function: Callable[..., object], args: tuple[Any, ...]) -> None:
+        """Call a function as a handler of `instance`; see `ActorContext.run`."""
+        if self._instance is not instance or not self._may_run():
+            return
+        try:
+            function(*args)
+        except BaseException as raised:
+            clear_frames(raised.__traceback__)
+            error = as_accel_error(raised)
+            if error.directive is Directive.RESUME:  # nobody else is told
+                error = ActorFailed(
+                    f"a call of {self.path} raised {type(raised).__name__}: {raised}"
+                )
+                error.__cause__ = raised
+            self.fail(error)
+            if isinstance(raised, KeyboardInterrupt):
+                raise
 
     def _chained(self, letter: Letter, source: Reply[Any]) -> None:
         """Pass a chained outcome on; runs in whatever thread completed `source`, maybe twice."""
@@ -202,6 +222,20 @@ class Cell:
         deferred, self._deferred = self._deferred, set()
         for letter in deferred:
             self._answer_failure(letter, cause or self.gone())
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it handles no message, none is queued, and it owes no answer; any thread."""
+        return self.stopping or (self.mailbox.is_idle and not self._deferred)
+
+    def sight(self) -> Sight:
+        """Return what its instance shows of itself; any thread, and nothing that it raises."""
+        instance = self._instance
+        try:
+            shown = None if instance is None else instance.sight()
+        except Exception as error:  # noqa: BLE001 - the tree is drawn all the same
+            return Sight(f"sight() raised {type(error).__name__}")
+        return shown if isinstance(shown, Sight) else Sight()
 
     def gone(self) -> ActorStopped:
         """Return the error that tells an asker of the end."""

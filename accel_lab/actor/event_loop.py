@@ -23,6 +23,10 @@ from accel_lab.uncopied import Uncopied
 # so a paused descriptor whose peer is gone cannot keep the thread spinning.
 PAUSED = select.EPOLLET
 WORTH_A_READ = select.EPOLLIN | select.EPOLLHUP | select.EPOLLERR
+SHORT_S = 0.05
+"""A sleep up to this is measured in microseconds; epoll counts whole milliseconds, rounded up."""
+SELECTABLE = 1024
+"""`select` takes descriptors below this."""
 
 
 class Timer:
@@ -198,6 +202,12 @@ class EventLoop(Uncopied):
         """Call the reader again, at once if there is something to read."""
         self._pause(fd, paused=False)
 
+    def next_due(self) -> float | None:
+        """Return when the next timer is due, on the clock; None when there is none."""
+        while self._timers and not self._timers[0][2].pending:
+            heapq.heappop(self._timers)
+        return self._timers[0][0] if self._timers else None
+
     def run_pending(self) -> int:
         """Run everything due now in this thread, and what that makes due; return how many.
 
@@ -286,16 +296,18 @@ class EventLoop(Uncopied):
             call[0](*call[1])
 
     def _sleep_s(self) -> float | None:
-        while self._timers and not self._timers[0][2].pending:
-            heapq.heappop(self._timers)
-        if not self._timers:
+        due = self.next_due()
+        if due is None:
             return None
-        wait_s = max(0.0, self._timers[0][0] - self.clock.now())
+        wait_s = max(0.0, due - self.clock.now())
         return None if wait_s and self._follows_clock else wait_s
 
     def _serve(self, timeout_s: float | None) -> int:
         """Wait for descriptors and call those who follow them; return how many were called."""
         assert self._epoll is not None  # opened by start() and by the first watch
+        if timeout_s and timeout_s < SHORT_S and self._epoll.fileno() < SELECTABLE:
+            select.select([self._epoll], [], [], timeout_s)
+            timeout_s = 0.0
         ready = self._epoll.poll(timeout_s)
         self._sleeping = False
         count = 0

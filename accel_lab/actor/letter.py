@@ -1,23 +1,28 @@
 """A message on its way, with the reply that somebody may be waiting for."""
 
 import asyncio
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from accel_lab.actor.event_loop import EventLoop
 from accel_lab.actor.message import Message
 from accel_lab.actor.reply import Reply
 from accel_lab.errors import AccelError, Cancelled
 
+R = TypeVar("R")
+
 
 class Letter:
     """One message in a mailbox, or being answered."""
 
-    __slots__ = ("_unclaimed", "message", "reply")
+    __slots__ = ("_promise", "_unclaimed", "_withdrawn", "message", "reply")
 
     def __init__(self, message: Message[Any], reply: Reply[Any] | None) -> None:
         self.message = message
         self.reply = reply
         self._unclaimed = [self]
+        self._promise: Promise[Any] | None = None
+        self._withdrawn = False
 
     def claim(self) -> bool:
         """Whether who calls this is the first: to handle it, or to take it back. Any thread."""
@@ -26,6 +31,18 @@ class Letter:
         except IndexError:
             return False
         return True
+
+    def follow(self, promise: "Promise[Any]") -> None:
+        """Have it answered by a promise, which is taken back if this is withdrawn."""
+        self._promise = promise
+        if self._withdrawn:  # meanwhile: one of the two sees the other
+            promise.cancel()
+
+    def withdraw(self) -> None:
+        """Take back what the handler has promised; any thread."""
+        self._withdrawn = True
+        if self._promise is not None:
+            self._promise.cancel()
 
     def resolve(self, value: object) -> None:
         """Answer the asker, if there is one."""
@@ -36,6 +53,30 @@ class Letter:
         """Fail the asker, if there is one."""
         if self.reply is not None:
             self.reply.reject(error)
+
+
+class Promise(Reply[R]):
+    """What a handler returns to answer later, with `resolve` or `reject`.
+
+    Where the ask is cancelled, `withdraw(promise)` is called on the event loop: the actor lets go
+    of the request and rejects the promise, or goes on.
+    """
+
+    __slots__ = ("_event_loop", "_withdraw")
+
+    def __init__(self, event_loop: EventLoop, withdraw: Callable[[Any], object]) -> None:
+        super().__init__()
+        self._event_loop = event_loop
+        self._withdraw = withdraw
+
+    def cancel(self) -> None:
+        """Have the actor take the request back; any thread."""
+        if not self.done:
+            self._event_loop.call_soon(self._called_back)
+
+    def _called_back(self) -> None:
+        if not self.done:
+            self._withdraw(self)
 
 
 class AskPump:
@@ -56,9 +97,13 @@ class AskPump:
         reply.block(timeout_s)
 
     def cancel(self, reply: Reply[Any]) -> None:
-        """Answer `Cancelled` unless the message is already being handled."""
+        """Answer `Cancelled`, or take back what the handler has promised; else do nothing."""
         letter = reply.origin
-        if isinstance(letter, Letter) and letter.claim():
+        if not isinstance(letter, Letter):
+            return
+        if not letter.claim():
+            letter.withdraw()
+        else:
             msg = f"{type(letter.message).__name__} was cancelled before it was handled"
             reply.reject(Cancelled(msg))
 

@@ -147,9 +147,10 @@ class Functions:
                 built[device] = build() if device is None else build(device)
             return built[device]
 
-    def forget(self) -> None:
-        """Have it built again: what was built may lie in a context that is lost."""
-        self._built = {}
+    def forget(self, *devices: Device | None) -> None:
+        """Have it built again, for some devices or all: it may lie in a context that is lost."""
+        built = list(self._built.items())  # without the lock, which is held while one is built
+        self._built = {one: made for one, made in built if devices and one not in devices}
 
 
 class Choice:

@@ -3,6 +3,7 @@
 import os
 import socket
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -273,3 +274,29 @@ def test_nothing_is_left_after_stop() -> None:
 def test_run_pending_is_refused_beside_a_thread(threaded: EventLoop) -> None:
     with pytest.raises(RuntimeError, match="already run"):
         threaded.run_pending()
+
+
+def test_short_sleeps_are_measured_in_microseconds() -> None:
+    """epoll alone would make whole milliseconds of them: 1.2 ms would be 2."""
+    loop = EventLoop("short")
+    loop.start()
+    late = []
+    for _ in range(30):
+        fired = threading.Event()
+        begun = time.perf_counter()
+        loop.call_later(0.0012, fired.set)
+        assert fired.wait(20)
+        late.append(time.perf_counter() - begun - 0.0012)
+    loop.stop()
+    assert min(late) >= 0
+    assert min(late) < 0.0006
+
+
+def test_the_next_timer_is_told(manual: EventLoop) -> None:
+    assert manual.next_due() is None
+    first = manual.call_later(1.0, list)
+    manual.call_later(2.0, list)
+    manual.run_pending()
+    assert manual.next_due() == 1.0
+    first.cancel()
+    assert manual.next_due() == 2.0

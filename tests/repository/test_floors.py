@@ -22,7 +22,8 @@ FLOORS = (
     {"world"},
     {"system", "open_systems", "context_process", "default"},
     {"array_api", "pipeline"},
-    {"views"},
+    {"blueprints"},
+    {"testing", "views"},
     {
         "bench",
         "cli",
@@ -79,6 +80,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"dnn", "graph"},
         {"baseline", "loading"},
     ),
+    "blueprints/patterns": ({"base"}, {EVERY_OTHER}),
     "journal": (
         {"stores"},
         {"entries"},

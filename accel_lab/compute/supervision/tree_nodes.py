@@ -100,14 +100,16 @@ def node_of_actor(ref: ActorRef[Any], root: str) -> Node:
     What waits for them waits for it, too: a parent is never below its children.
     """
     children = tuple(node_of_actor(child, root) for child in ref.children)
-    detail = ref.kind if ref.cause is None else f"{ref.kind}; last failure: {ref.cause}"
+    sight = ref.sight
+    told = [ref.kind, sight.detail, f"last failure: {ref.cause}" if ref.cause else ""]
     return Node(
         name=ref.name,
         path=f"{root}{ref.path}",
         kind="actor",
         state=cast("State", ref.state),
-        mailbox=ref.depth + sum(child.mailbox for child in children),
+        mailbox=ref.depth + sight.waiting + sum(child.mailbox for child in children),
+        in_flight=sight.in_flight,
         restarts=ref.restarts,
-        detail=detail,
+        detail="; ".join(filter(None, told)),
         children=children,
     )
