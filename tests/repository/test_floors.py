@@ -69,7 +69,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"peers", "placement"},
         {"assembly", "cluster"},
     ),
-    "libraries": ({"authoring"}, {EVERY_OTHER}, {"array"}, {"fft"}),
+    "libraries": ({"authoring"}, {EVERY_OTHER}, {"array"}, {"attention", "fft"}),
     "backends/cuda": (
         {"support"},
         {"device"},
@@ -77,6 +77,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"array"},
         {EVERY_OTHER},
         {"dnn", "graph"},
+        {"attention"},
         {"baseline", "loading"},
     ),
     "journal": (
