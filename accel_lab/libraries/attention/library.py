@@ -9,9 +9,20 @@ from typing import Any, ClassVar
 
 from accel_lab.compute.execution.launch import Launch, handles
 from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.libraries.attention.cache import *  # noqa: F403 - attention.KVCache
 from accel_lab.libraries.attention.dense import *  # noqa: F403 - attention.attend and the like
 from accel_lab.libraries.attention.dense import Attend, AttendGradient
+from accel_lab.libraries.attention.pages import *  # noqa: F403 - attention.make_cache and the like
+from accel_lab.libraries.attention.pages import (
+    CacheAppend,
+    CacheAttend,
+    CacheEvict,
+    CacheFork,
+    CacheStatistics,
+    MakeCache,
+)
 from accel_lab.libraries.authoring.default_actor import DefaultActor
+from accel_lab.libraries.authoring.operand import array_of
 
 
 class AttentionActor(DefaultActor):
@@ -33,6 +44,45 @@ class AttentionActor(DefaultActor):
         operands, made = _read(launch, m.q, m.k, m.v), _read(launch, m.y, m.lse, m.dy)
         rest = _read(launch, m.lengths_q, m.lengths_k, m.sink)
         _check(m, launch, self.lib.attend_gradient(m, operands, made, *rest, out))
+
+    @handles(MakeCache)
+    def make_cache(self, m: MakeCache, launch: Launch) -> None:
+        """Keep an empty cache."""
+        launch.keep(self.lib.make_cache(m))
+
+    @handles(CacheAppend)
+    def cache_append(self, m: CacheAppend, launch: Launch) -> None:
+        """Enqueue the writing of tokens, once it is known that there is room."""
+        m.infer()  # the notebook could not, where a shape was unknown to it
+        places = self.lib.places(m, array_of(m.cache))
+        k, v = launch.read(m.k), launch.read(m.v)
+        self.lib.cache_append(launch.write(m.cache), places, k, v)
+
+    @handles(CacheAttend)
+    def cache_attend(self, m: CacheAttend, launch: Launch) -> None:
+        """Enqueue attention to what the cache has by now."""
+        m.infer()
+        pages = launch.read(m.cache)
+        self.lib.require_stored(m, pages)
+        out = launch.empties()
+        self.lib.cache_attend(m, pages, *_read(launch, m.q, m.sink), out)
+
+    @handles(CacheFork)
+    def cache_fork(self, m: CacheFork, launch: Launch) -> None:
+        """Have pages shared."""
+        array_of(m.cache).table.fork(m.of, m.to)  # refuses before it changes anything
+        launch.write(m.cache)
+
+    @handles(CacheEvict)
+    def cache_evict(self, m: CacheEvict, launch: Launch) -> None:
+        """Have pages freed: what is written next comes behind what reads them now."""
+        array_of(m.cache).table.evict(m.sequences, m.keep)
+        launch.write(m.cache)
+
+    @handles(CacheStatistics)
+    def cache_statistics(self, m: CacheStatistics, launch: Launch) -> None:
+        """Enqueue the counts."""
+        self.lib.cache_statistics(launch.read(m.cache), launch.empty())
 
 
 def _read(launch: Launch, *refs: AccelRef | None) -> list[Any]:

@@ -75,7 +75,7 @@ class Dense:
     def terms(self, m: Any, shared: int, lengths_q: Any, lengths_k: Any, sink: Any) -> Terms:
         """Return what the scores of a message depend on; `shared` is the heads of its keys."""
         rows, width, keys = m.q.shape[2], m.q.shape[3], m.k.shape[2]
-        of_rows, of_keys = (self._of_groups(one, shared) for one in (lengths_q, lengths_k))
+        of_rows, of_keys = (self.of_groups(one, shared) for one in (lengths_q, lengths_k))
         shift: Any = 0
         if m.causal == "bottom_right":
             shift = (keys if of_keys is None else of_keys) - (rows if of_rows is None else of_rows)
@@ -142,7 +142,7 @@ class Dense:
         ]
         return xp.stack(counts).astype("int64")
 
-    def _of_groups(self, lengths: Any, shared: int) -> Any:
+    def of_groups(self, lengths: Any, shared: int) -> Any:
         """Return the length of each group."""
         if lengths is None:
             return None
