@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from accel_lab import array, attention
 from accel_lab.compute.device import Device
+from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.errors import InvalidArgument, UnsupportedDtype
 from tests.contract import attentions
 from tests.contract.samples import reals, refused, seeds, value
@@ -21,6 +22,12 @@ WAIT_S = 30.0
 def drawn(seed: int, tokens: int, dtype: str = "float64", heads: int = 2, width: int = 8) -> Any:
     """Return keys and values of a sequence."""
     return [reals(seed + at, (1, heads, tokens, width), dtype) for at in range(2)]
+
+
+def put(device: Device, pair: Any, part: slice = slice(None)) -> tuple[AccelRef, AccelRef]:
+    """Put some tokens of keys and values."""
+    k, v = (device.put(one[:, :, part]) for one in pair)
+    return k, v
 
 
 def ended(found: Any, error: type[Exception], *words: str) -> Any:
@@ -44,7 +51,7 @@ def test_a_prompt_in_parts_and_single_tokens_is_attention_to_all(
     ends = [0, 20, 37, 38, 39, 40, 41]
     for first, last in pairwise(ends):
         part = slice(first, last)
-        cache.append(*(device.put(one[:, :, part]) for one in (k, v)))
+        cache.append(*put(device, (k, v), part))
         y, lse = cache.attend(device.put(q[:, :, part]), lse=True)
         assert lse is not None
         got, wide = value(device, y), "float64" if dtype == "float64" else "float32"
@@ -82,11 +89,11 @@ def test_sequences_of_different_lengths_are_attended_together(
 def test_forks_share_pages_until_one_goes_its_own_way(device: Device) -> None:
     cache = attention.KVCache(device, heads=2, width=8, pages=8, page_size=4, dtype="float64")
     whole = {0: drawn(1, 6)}
-    cache.append(*map(device.put, whole[0]))
+    cache.append(*put(device, whole[0]))
     cache.fork(0, (1, 2))
     assert cache.statistics() == (8, 6, 2, 3, 18)
     more = [np.concatenate(one) for one in zip(drawn(5, 1), drawn(7, 1), strict=True)]
-    cache.append(*map(device.put, more), (1, 2))  # each in a page of its own
+    cache.append(*put(device, more), (1, 2))  # each in a page of its own
     assert cache.statistics() == (8, 4, 1, 3, 20)
     for at, number in enumerate((1, 2)):
         parts = zip(whole[0], more, strict=True)
@@ -135,13 +142,13 @@ def test_any_order_of_messages_is_what_a_list_of_tokens_is(
             before = cache.statistics()
             old = model.get(number, drawn(0, 0, heads=1, width=2))
             whole = [np.concatenate(pair, axis=2) for pair in zip(old, new, strict=True)]
-            appended = cache.append(*map(device.put, new), number)
+            appended = cache.append(*put(device, new), number)
+            full: attention.CacheFull | None = None
             try:
                 appended.result(WAIT_S)
+                model[number] = whole
             except attention.CacheFull as error:
                 full = error
-            else:
-                full, model[number] = None, whole
             if full is not None:
                 assert full.needed > full.free == before.free
                 assert cache.statistics() == before
@@ -174,7 +181,7 @@ def test_a_full_cache_is_as_it_was(device: Device) -> None:
         cache.append(device.put(k), device.put(v)), attention.CacheFull, "2 pages are needed"
     )
     assert (error.needed, error.free) == (2, 0)
-    cache.append(*(device.put(one[:, :, :3]) for one in (k, v)))
+    cache.append(*put(device, (k, v), slice(3)))
     whole = [np.concatenate((one, one[:, :, :3]), axis=2) for one in (k, v)]
     q = reals(3, (1, 2, 1, 8), "float64")
     got = value(device, cache.attend(device.put(q)).y)

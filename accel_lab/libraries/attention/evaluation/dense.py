@@ -37,7 +37,7 @@ class Dense:
         """Write what each query gets, and return how many lengths are wrong."""
         dtype = m.q.dtype
         terms = self.terms(m, k.shape[1], lengths_q, lengths_k, sink)
-        q, k, v = self.grouped(q, k, v, dtype)
+        q, k, v = self.grouped([q, k, v], dtype)
         y, lse = forward(self.kit, terms, q, k, self.cleared(v, terms.key_lengths), self.size)
         self.store(y, out.y, dtype)
         if out.lse is not None:
@@ -48,8 +48,8 @@ class Dense:
     def attend_gradient(
         self,
         m: AttendGradient,
-        operands: tuple[Any, Any, Any],
-        made: tuple[Any, Any, Any],
+        operands: list[Any],
+        made: list[Any],
         lengths_q: Any,
         lengths_k: Any,
         sink: Any,
@@ -59,7 +59,7 @@ class Dense:
         dtype = m.q.dtype
         terms = self.terms(m, m.k.shape[1], lengths_q, lengths_k, sink)
         rows, keys = terms.row_lengths, terms.key_lengths
-        q, k, v = self.grouped(*operands, dtype)
+        q, k, v = self.grouped(operands, dtype)
         y, lse, dy = made
         y, dy = (self.kit.widened(one, dtype).reshape(*q.shape[:3], -1) for one in (y, dy))
         given = self.cleared(q, rows), self.cleared(k, keys), self.cleared(v, keys)
@@ -113,9 +113,9 @@ class Dense:
         wide = self.kit.widened(sink, dtype)
         return self.kit.xp.tile(wide.reshape(shared, -1), (batch, 1))
 
-    def grouped(self, q: Any, k: Any, v: Any, dtype: str) -> tuple[Any, Any, Any]:
-        """Return operands as they are computed with: (groups, ...)."""
-        q, k, v = (self.kit.widened(one, dtype) for one in (q, k, v))
+    def grouped(self, operands: list[Any], dtype: str) -> tuple[Any, Any, Any]:
+        """Return queries, keys and values as they are computed with: (groups, ...)."""
+        q, k, v = (self.kit.widened(one, dtype) for one in operands)
         batch, shared, keys, width = k.shape
         groups = batch * shared
         q = q.reshape(groups, q.shape[1] // shared, *q.shape[2:])

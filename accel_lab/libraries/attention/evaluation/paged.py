@@ -12,6 +12,7 @@ from accel_lab.libraries.attention.evaluation.softmax import forward
 from accel_lab.libraries.attention.evaluation.terms import Size, Terms
 from accel_lab.libraries.attention.message import scale_of
 from accel_lab.libraries.attention.pages import CacheAppend, CacheAttend, MakeCache, require_stored
+from accel_lab.libraries.dnn.message import of_ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +81,7 @@ class Paged(Dense):
         _, heads, _, width = pages.keys.shape
         for ref in (m.k, m.v):
             require_stored(m, ref, heads, width, pages.dtype)
-        return pages.table.append(m.sequences, m.k.shape[2])
+        return pages.table.append(of_ints(m, "sequences"), m.k.shape[2])
 
     def cache_append(self, pages: Pages, places: Places, k: Any, v: Any) -> None:
         """Write tokens to their places."""
@@ -102,14 +103,14 @@ class Paged(Dense):
         """
         _, heads, _, width = pages.keys.shape
         require_stored(m, m.q, heads, width, pages.dtype, several=True)
-        for number in m.sequences:
+        for number in of_ints(m, "sequences"):
             pages.table.sequence(number)
 
     @np.errstate(all="ignore")
     def cache_attend(self, m: CacheAttend, pages: Pages, q: Any, sink: Any, out: Any) -> None:
         """Write what each query gets."""
         shared, page_size = pages.keys.shape[1:3]
-        found = [pages.table.sequence(number) for number in m.sequences]
+        found = [pages.table.sequence(number) for number in of_ints(m, "sequences")]
         lengths = np.array([one.stored for one in found], np.int64)
         most = int(lengths.max(initial=0))
         table = np.zeros((len(found), -(-most // page_size)), np.int64)
@@ -117,7 +118,7 @@ class Paged(Dense):
             row[: len(one.pages)] = one.pages
         at = self.kit.xp.asarray(table)
         k, v = (self._gathered(x, at, most) for x in (pages.keys, pages.values))
-        q, k, v = self.grouped(q, k, v, m.q.dtype)
+        q, k, v = self.grouped([q, k, v], m.q.dtype)
         terms = self._terms(m, shared, most, lengths, sink)
         y, lse = forward(self.kit, terms, q, k, self.cleared(v, terms.key_lengths), self.size)
         self.store(y, out.y, m.q.dtype)
@@ -137,14 +138,17 @@ class Paged(Dense):
     def _terms(self, m: CacheAttend, shared: int, most: int, lengths: Any, sink: Any) -> Terms:
         """Return what scores depend on; lengths are of use where they differ."""
         rows = m.q.shape[2]
-        differ = bool((lengths != most).any())
-        of_keys = self.of_groups(self.kit.xp.asarray(lengths), shared) if differ else None
+        of_keys: Any = None
+        shift: Any = most - rows
+        if (lengths != most).any():
+            of_keys = self.of_groups(self.kit.xp.asarray(lengths), shared)
+            shift = of_keys - rows
         return Terms(
             rows,
             most,
             scale_of(m, m.q.shape[3]),
             causal=True,
-            shift=(of_keys if differ else most) - rows,
+            shift=shift,
             window=m.window,
             slopes=self.slopes(m, shared),
             sink=self.sinks(sink, m.q.dtype, m.q.shape[0], shared),
