@@ -12,6 +12,8 @@ from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.libraries.attention.cache import *  # noqa: F403 - attention.KVCache
 from accel_lab.libraries.attention.dense import *  # noqa: F403 - attention.attend and the like
 from accel_lab.libraries.attention.dense import Attend, AttendGradient
+from accel_lab.libraries.attention.float8 import *  # noqa: F403 - attention.attend_float8
+from accel_lab.libraries.attention.float8 import AttendFloat8
 from accel_lab.libraries.attention.pages import *  # noqa: F403 - attention.make_cache and the like
 from accel_lab.libraries.attention.pages import (
     CacheAppend,
@@ -44,6 +46,14 @@ class AttentionActor(DefaultActor):
         operands, made = _read(launch, m.q, m.k, m.v), _read(launch, m.y, m.lse, m.dy)
         rest = _read(launch, m.lengths_q, m.lengths_k, m.sink)
         _check(m, launch, self.lib.attend_gradient(m, operands, made, *rest, out))
+
+    @handles(AttendFloat8)
+    def attend_float8(self, m: AttendFloat8, launch: Launch) -> None:
+        """Enqueue attention of float8."""
+        out = launch.empties()
+        operands = _read(launch, m.q, m.k, m.v)
+        *scales, scale_y = _read(launch, m.scale_q, m.scale_k, m.scale_v, m.scale_y)
+        self.lib.attend_float8(m, operands, scales, scale_y, out)
 
     @handles(MakeCache)
     def make_cache(self, m: MakeCache, launch: Launch) -> None:

@@ -7,7 +7,9 @@ import numpy as np
 from accel_lab.libraries.attention.dense import Attend, AttendGradient
 from accel_lab.libraries.attention.evaluation.softmax import backward, forward
 from accel_lab.libraries.attention.evaluation.terms import Dropout, Size, Terms
+from accel_lab.libraries.attention.float8 import AttendFloat8
 from accel_lab.libraries.attention.message import scale_of
+from accel_lab.libraries.blas_lt.evaluation import clipped
 from accel_lab.libraries.dnn.evaluation.kit import Kit
 
 
@@ -36,7 +38,7 @@ class Dense:
     ) -> Any:
         """Write what each query gets, and return how many lengths are wrong."""
         dtype = m.q.dtype
-        terms = self.terms(m, k.shape[1], lengths_q, lengths_k, sink)
+        terms = self.terms(m, k.shape[1], lengths_q, lengths_k, sink, _dropout(m))
         q, k, v = self.grouped([q, k, v], dtype)
         y, lse = forward(self.kit, terms, q, k, self.cleared(v, terms.key_lengths), self.size)
         self.store(y, out.y, dtype)
@@ -57,7 +59,7 @@ class Dense:
     ) -> Any:
         """Write the gradients, and return how many lengths are wrong."""
         dtype = m.q.dtype
-        terms = self.terms(m, m.k.shape[1], lengths_q, lengths_k, sink)
+        terms = self.terms(m, m.k.shape[1], lengths_q, lengths_k, sink, _dropout(m))
         rows, keys = terms.row_lengths, terms.key_lengths
         q, k, v = self.grouped(operands, dtype)
         y, lse, dy = made
@@ -72,17 +74,37 @@ class Dense:
             self.kit.store(of_heads, out.sink, dtype)
         return self.wrong(m, lengths_q, lengths_k)
 
-    def terms(self, m: Any, shared: int, lengths_q: Any, lengths_k: Any, sink: Any) -> Terms:
+    @np.errstate(all="ignore")
+    def attend_float8(
+        self, m: AttendFloat8, operands: list[Any], scales: list[Any], scale_y: Any, out: Any
+    ) -> None:
+        """Write what each query gets, scaled, and the largest of it."""
+        xp, dtype = self.kit.xp, m.q.dtype
+        terms = self.terms(m, m.k.shape[1])
+        pairs = zip(self.grouped(operands, dtype), scales, strict=True)
+        y, lse = forward(self.kit, terms, *(x * scale for x, scale in pairs), self.size)
+        out.amax[...] = xp.abs(y).max() if y.size else 0
+        if scale_y is not None:
+            y = y * scale_y
+        self.store(clipped(xp, y, dtype), out.y, dtype)
+        if out.lse is not None:
+            out.lse[...] = lse.reshape(out.lse.shape)
+
+    def terms(
+        self,
+        m: Any,
+        shared: int,
+        lengths_q: Any = None,
+        lengths_k: Any = None,
+        sink: Any = None,
+        dropout: Dropout | None = None,
+    ) -> Terms:
         """Return what the scores of a message depend on; `shared` is the heads of its keys."""
         rows, width, keys = m.q.shape[2], m.q.shape[3], m.k.shape[2]
         of_rows, of_keys = (self.of_groups(one, shared) for one in (lengths_q, lengths_k))
         shift: Any = 0
         if m.causal == "bottom_right":
             shift = (keys if of_keys is None else of_keys) - (rows if of_rows is None else of_rows)
-        dropout = None
-        if m.rate:
-            rate = float(m.rate)
-            dropout = Dropout(m.seed, m.offset, int(rate * 2**32), 1 / (1 - rate))
         return Terms(
             rows,
             keys,
@@ -147,3 +169,8 @@ class Dense:
         if lengths is None:
             return None
         return self.kit.xp.repeat(lengths, shared).reshape(-1, 1, 1, 1)
+
+
+def _dropout(m: Attend | AttendGradient) -> Dropout | None:
+    rate = float(m.rate)  # type: ignore[arg-type]
+    return Dropout(m.seed, m.offset, int(rate * 2**32), 1 / (1 - rate)) if rate else None
