@@ -188,6 +188,28 @@ def test_a_full_cache_is_as_it_was(device: Device) -> None:
     np.testing.assert_allclose(got, attentions.attention(q, *whole)[0], rtol=1e-11)
 
 
+def test_a_copy_of_a_shared_page_needs_room_and_no_more_than_that(device: Device) -> None:
+    cache = attention.KVCache(device, heads=2, width=8, pages=3, page_size=4, dtype="float64")
+    begun, token = drawn(1, 6), drawn(5, 1)
+    both = [np.concatenate((one, 2 * one)) for one in token]
+    cache.append(*put(device, begun))
+    cache.fork(0, 1)
+    cache.append(*put(device, both), (0, 1))  # the one that is copied first leaves it to the other
+    assert cache.statistics() == (3, 0, 1, 2, 14)
+    q = reals(3, (1, 2, 1, 8), "float64")
+    for at, number in enumerate((0, 1)):
+        pairs = zip(begun, both, strict=True)
+        whole = [np.concatenate((old, new[at : at + 1]), axis=2) for old, new in pairs]
+        got = value(device, cache.attend(device.put(q), number).y)
+        np.testing.assert_allclose(got, attentions.attention(q, *whole)[0], rtol=1e-11)
+    cache.evict(1)
+    cache.fork(0, 2)
+    cache.append(*put(device, token), 2)
+    cache.fork(0, 3)
+    error = ended(cache.append(*put(device, token), 3), attention.CacheFull)
+    assert (error.needed, error.free) == (1, 0)
+
+
 def test_what_a_cache_takes_is_told_and_given_back(device: Device) -> None:
     cache = attention.KVCache(device, heads=2, width=8, pages=64, page_size=16, dtype="float16")
     cache.handle.result(WAIT_S)

@@ -82,7 +82,8 @@ class Dense:
         xp, dtype = self.kit.xp, m.q.dtype
         terms = self.terms(m, m.k.shape[1])
         pairs = zip(self.grouped(operands, dtype), scales, strict=True)
-        y, lse = forward(self.kit, terms, *(x * scale for x, scale in pairs), self.size)
+        q, k, v = (x * scale for x, scale in pairs)
+        y, lse = forward(self.kit, terms, q, k, v, self.size)
         out.amax[...] = xp.abs(y).max() if y.size else 0
         if scale_y is not None:
             y = y * scale_y

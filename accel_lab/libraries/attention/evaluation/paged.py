@@ -93,7 +93,7 @@ class Paged(Dense):
             if places.copied:
                 to[target] = to[source]
             if x.size:
-                to[at, :, offsets] = x.transpose(0, 2, 1, 3)
+                to.transpose(0, 2, 1, 3)[at, offsets] = x.transpose(0, 2, 1, 3)
 
     def require_stored(self, m: CacheAttend, pages: Pages) -> None:
         """Refuse queries that the cache cannot answer.
