@@ -36,11 +36,15 @@ class Places(NamedTuple):
     Attributes:
         copied: pages and what is to be a copy of them, before anything is written.
         pages, offsets: the place of each token, (sequences, tokens).
+        after: the pages that each sequence has then.
+        taken: how many of them were free.
     """
 
     copied: list[tuple[int, int]]
     pages: Any
     offsets: Any
+    after: dict[int, list[int]]
+    taken: int
 
 
 class PageTable:
@@ -53,28 +57,54 @@ class PageTable:
         self._free = list(range(pages - 1, -1, -1))
         self._used_by: Counter[int] = Counter()
 
-    def append(self, numbers: tuple[int, ...], tokens: int) -> Places:
-        """Return the places of tokens more for each sequence.
+    def places(self, numbers: tuple[int, ...], tokens: int) -> Places:
+        """Return the places of tokens more for each sequence; with `append` they count.
 
         Raises:
-            CacheFull: there are not so many pages; nothing has changed.
+            CacheFull: there are not so many pages.
         """
-        self._require_room(numbers, tokens)
         copied: list[tuple[int, int]] = []
-        at = np.empty((len(numbers), tokens), np.int64)
-        offsets = np.empty_like(at)
+        after: dict[int, list[int]] = {}
+        at, offsets = np.empty((2, len(numbers), tokens), np.int64)
+        free, needed, left = len(self._free), 0, Counter[int]()
+
+        def take() -> int:
+            nonlocal needed
+            needed += 1
+            return self._free[-needed] if needed <= free else -1
+
         for row, number in enumerate(numbers):
-            one = self.sequences.setdefault(number, Sequence())
-            if tokens and self._is_shared_end(one):
-                copied.append((one.pages[-1], page := self._take()))
-                self._leave(one.pages[-1:])
-                one.pages[-1] = page
-            one.pages += [self._take() for _ in range(self._lacking(one, tokens))]
+            one = self.sequences.get(number, Sequence())
+            pages = after[number] = [*one.pages]
+            # The next token may go to a page that another sequence has, too.
+            if tokens and one.stored % self.page_size:
+                page = pages[-1]
+                if self._used_by[page] - left[page] > 1:
+                    left[page] += 1
+                    pages[-1] = take()
+                    copied.append((page, pages[-1]))
+            lacking = -(-(one.stored + tokens) // self.page_size) - len(pages)
+            pages += [take() for _ in range(lacking)]
             places = np.arange(one.stored, one.stored + tokens)
-            at[row] = np.asarray(one.pages, np.int64)[places // self.page_size]
+            at[row] = np.asarray(pages, np.int64)[places // self.page_size]
             offsets[row] = places % self.page_size
-            one.length += tokens
-        return Places(copied, at, offsets)
+        if needed > free:
+            text = f"CacheAppend: {needed} pages are needed, and of {self.count} are {free} free"
+            raise CacheFull(text, needed=needed, free=free)
+        return Places(copied, at, offsets, after, needed)
+
+    def append(self, places: Places) -> None:
+        """Let tokens count that have been written to their places."""
+        del self._free[len(self._free) - places.taken :]
+        for number, pages in places.after.items():
+            one = self.sequences.setdefault(number, Sequence())
+            kept = len(one.pages)
+            if kept and one.pages[-1] != pages[kept - 1]:
+                self._leave(one.pages[-1:])
+                kept -= 1
+            self._used_by.update(pages[kept:])
+            one.pages = pages
+            one.length += places.pages.shape[1]
 
     def fork(self, of: int, to: tuple[int, ...]) -> None:
         """Give other sequences all that one has.
@@ -143,33 +173,6 @@ class PageTable:
             made._used_by.update(pages)
         made._free = [page for page in made._free if not made._used_by[page]]
         return made
-
-    def _require_room(self, numbers: tuple[int, ...], tokens: int) -> None:
-        needed, left = 0, Counter[int]()
-        for number in numbers:
-            one = self.sequences.get(number, Sequence())
-            needed += self._lacking(one, tokens)
-            if tokens and self._is_shared_end(one, left):
-                left[one.pages[-1]] += 1
-                needed += 1
-        if needed > (free := len(self._free)):
-            text = f"CacheAppend: {needed} pages are needed, and of {self.count} are {free} free"
-            raise CacheFull(text, needed=needed, free=free)
-
-    def _lacking(self, one: Sequence, tokens: int) -> int:
-        return -(-(one.stored + tokens) // self.page_size) - len(one.pages)
-
-    def _is_shared_end(self, one: Sequence, left: Counter[int] | None = None) -> bool:
-        """Whether the next token goes to a page that another sequence has, too."""
-        if not one.stored % self.page_size:
-            return False
-        page = one.pages[-1]
-        return self._used_by[page] - (left[page] if left else 0) > 1
-
-    def _take(self) -> int:
-        page = self._free.pop()
-        self._used_by[page] = 1
-        return page
 
     def _leave(self, pages: list[int]) -> None:
         for page in pages:

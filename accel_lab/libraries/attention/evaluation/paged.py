@@ -9,7 +9,7 @@ from accel_lab.libraries.attention.evaluation.dense import Dense
 from accel_lab.libraries.attention.evaluation.kit import CacheKit
 from accel_lab.libraries.attention.evaluation.page_table import PageTable, Places
 from accel_lab.libraries.attention.evaluation.softmax import forward
-from accel_lab.libraries.attention.evaluation.terms import Size, Terms
+from accel_lab.libraries.attention.evaluation.terms import Terms
 from accel_lab.libraries.attention.message import scale_of
 from accel_lab.libraries.attention.pages import CacheAppend, CacheAttend, MakeCache, require_stored
 from accel_lab.libraries.dnn.message import of_ints
@@ -46,17 +46,9 @@ class Pages:
 
 
 class Paged(Dense):
-    """Attention to what lies in pages.
-
-    Parameters:
-        kit: the backend's arrays.
-        size: how much is computed at once.
-    """
+    """Attention to what lies in pages."""
 
     kit: CacheKit
-
-    def __init__(self, kit: CacheKit, size: Size) -> None:
-        super().__init__(kit, size)
 
     def make_cache(self, m: MakeCache) -> Pages:
         """Return an empty one."""
@@ -75,16 +67,16 @@ class Paged(Dense):
         """Return where tokens go, behind those of their sequences.
 
         Raises:
-            CacheFull: there is no room; nothing has changed.
+            CacheFull: there is no room.
             InvalidArgument: the arrays are not of what the cache stores.
         """
         _, heads, _, width = pages.keys.shape
         for ref in (m.k, m.v):
             require_stored(m, ref, heads, width, pages.dtype)
-        return pages.table.append(of_ints(m, "sequences"), m.k.shape[2])
+        return pages.table.places(of_ints(m, "sequences"), m.k.shape[2])
 
     def cache_append(self, pages: Pages, places: Places, k: Any, v: Any) -> None:
-        """Write tokens to their places."""
+        """Write tokens to their places, and then let them count."""
         xp = self.kit.xp
         if places.copied:
             source, target = xp.asarray(np.array(places.copied).T)
@@ -94,6 +86,7 @@ class Paged(Dense):
                 to[target] = to[source]
             if x.size:
                 to.transpose(0, 2, 1, 3)[at, offsets] = x.transpose(0, 2, 1, 3)
+        pages.table.append(places)
 
     def require_stored(self, m: CacheAttend, pages: Pages) -> None:
         """Refuse queries that the cache cannot answer.
