@@ -237,6 +237,38 @@ def test_a_query_that_sees_nothing_gets_nothing(device: Device) -> None:
     assert np.isfinite(value(device, made.k)).all()
 
 
+@pytest.mark.parametrize(("batch", "queries", "keys"), [(0, 3, 2), (2, 0, 2), (2, 3, 0)])
+def test_of_nothing_the_gradients_are_nothing(
+    device: Device, batch: int, queries: int, keys: int
+) -> None:
+    refs = put(device, drawn((batch, 4, queries, 8), (batch, 2, keys, 8), 5, "float32"))
+    sink = device.put(np.ones(4, "float32"))
+    options: dict[str, Any] = {"rate": 0.5, "alibi": True, "sink": sink}
+    y, lse = attention.attend(*refs, lse=True, **options)
+    assert lse is not None
+    made = attention.attend_gradient(*refs, y, lse, y, sink_gradient=True, **options)
+    assert made.sink is not None
+    for ref, of in zip((y, *made[:3], made.sink), (y, *refs, sink), strict=True):
+        got = value(device, ref)
+        assert got.shape == of.shape
+        assert not got.any()
+
+
+def test_shapes_that_only_the_device_knows(device: Device) -> None:
+    q, k, v = drawn((1, 2, 5, 8), (1, 2, 5, 8), 8, "float64")
+    unknown = [device.run(lambda x: x.copy(), device.put(x), pure=True) for x in (q, k, v)]
+    y, lse = attention.attend(unknown[0], unknown[1], unknown[2], lse=True)
+    assert lse is not None
+    made = attention.attend_gradient(unknown[0], unknown[1], unknown[2], y, lse, y)
+    exact, _ = attentions.attention(q, k, v)
+    cache = attention.KVCache(device, heads=2, width=8, pages=3, page_size=4, dtype="float64")
+    cache.append(unknown[1], unknown[2])
+    last, _ = cache.attend(device.run(lambda x: x[:, :, -1:].copy(), device.put(q), pure=True))
+    for ref, expected in ((y, exact), (last, exact[:, :, -1:])):
+        np.testing.assert_allclose(value(device, ref), expected, rtol=1e-11)
+    assert np.isfinite(value(device, made.v)).all()
+
+
 def test_large_scores_do_not_overflow(device: Device) -> None:
     q, k, v = (1e3 * one for one in drawn((1, 2, 9, 8), (1, 2, 9, 8), 8, "float32"))
     y, _ = attention.attend(*put(device, (q, k, v)))

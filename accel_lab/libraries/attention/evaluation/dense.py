@@ -63,7 +63,8 @@ class Dense:
         rows, keys = terms.row_lengths, terms.key_lengths
         q, k, v = self.grouped(operands, dtype)
         y, lse, dy = made
-        y, dy = (self.kit.widened(one, dtype).reshape(*q.shape[:3], -1) for one in (y, dy))
+        shape = *q.shape[:3], v.shape[2]
+        y, dy = (self.kit.widened(one, dtype).reshape(shape) for one in (y, dy))
         given = self.cleared(q, rows), self.cleared(k, keys), self.cleared(v, keys)
         after = self.cleared(y, rows), lse.reshape(q.shape[:3]), self.cleared(dy, rows)
         dq, dk, dv, dsink = backward(self.kit, terms, given, after, self.size)
