@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from accel_lab import array, attention
 from accel_lab.compute.device import Device
 from accel_lab.compute.message.buffer import AccelRef
-from accel_lab.errors import DependencyFailed, OutOfBounds, UnsupportedDtype
+from accel_lab.errors import DependencyFailed, InvalidArgument, OutOfBounds, UnsupportedDtype
 from tests.contract import attentions
 from tests.contract.samples import LAYOUTS, place, reals, refused, seeds, value
 from tests.contract.tolerances import EPS
@@ -294,6 +294,23 @@ def test_lengths_beyond_the_arrays_are_an_error(device: Device) -> None:
         assert isinstance(failed.value.__cause__, OutOfBounds)
     with pytest.raises(DependencyFailed, match="1 of lengths_q are not from 0 to 3"):
         value(device, attention.attend(*refs, lengths_q=device.put(np.array([4, 3]))).y)
+
+
+def test_a_graph_attends_and_refuses_what_has_to_be_judged(device: Device) -> None:
+    q, k, v = drawn((1, 2, 5, 8), (1, 2, 5, 8), 8, "float64")
+    refs, lengths = put(device, (q, k, v)), device.put(np.array([3]))
+    with device.graph() as graph:
+        y, _ = attention.attend(*refs, causal="top_left")
+    graph.launch()
+    exact, _ = attentions.attention(q, k, v, causal="top_left")
+    np.testing.assert_allclose(value(device, y), exact, rtol=1e-11)
+    with device.graph() as judged:
+        attention.attend(*refs, lengths_k=lengths)
+    with pytest.raises(InvalidArgument, match="Attend cannot be in a graph: the host judges"):
+        judged.launch().result(30)
+    cache = attention.KVCache(device, heads=2, width=8, pages=3, dtype="float64")
+    with device.graph(), pytest.raises(InvalidArgument, match="which pages it uses"):
+        cache.append(refs[1], refs[2])
 
 
 def test_mistakes_are_refused_with_what_and_what_was_expected(device: Device) -> None:

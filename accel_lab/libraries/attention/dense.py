@@ -89,10 +89,6 @@ class Attend(Attention[Attended], frozen=True, tag=700):
         y = result(self, (*shape, heads.value_width), self.q.dtype)
         return y, Spec(shape, computed_in(self.q.dtype)) if self.lse else None
 
-    def judge(self, wrong: Any) -> OutOfBounds | None:
-        """Refuse lengths that the arrays do not have."""
-        return judged(self, wrong)
-
 
 class AttendGradient(Attention[AttentionGradients], frozen=True, tag=701):
     """Return the gradients of `Attend` by its operands, of that by its result `y`.
@@ -135,10 +131,6 @@ class AttendGradient(Attention[AttentionGradients], frozen=True, tag=701):
             raise refusal(self, "sink_gradient is True, and there is no sink")
         q, k, v = (Spec(ref.shape, ref.dtype) for ref in (self.q, self.k, self.v))
         return q, k, v, Spec((heads.heads,), self.q.dtype) if self.sink_gradient else None
-
-    def judge(self, wrong: Any) -> OutOfBounds | None:
-        """Refuse lengths that the arrays do not have."""
-        return judged(self, wrong)
 
 
 def require_options(message: Any) -> Any:

@@ -5,13 +5,14 @@ products by cuBLAS and CuPy's kernels. float16 and bfloat16 are computed in floa
 rounded to tf32.
 """
 
+from functools import partial
 from typing import Any, ClassVar
 
 from accel_lab.compute.execution.launch import Launch, handles
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.libraries.attention.cache import *  # noqa: F403 - attention.KVCache
 from accel_lab.libraries.attention.dense import *  # noqa: F403 - attention.attend and the like
-from accel_lab.libraries.attention.dense import Attend, AttendGradient
+from accel_lab.libraries.attention.dense import Attend, AttendGradient, judged
 from accel_lab.libraries.attention.float8 import *  # noqa: F403 - attention.attend_float8
 from accel_lab.libraries.attention.float8 import AttendFloat8
 from accel_lab.libraries.attention.pages import *  # noqa: F403 - attention.make_cache and the like
@@ -101,4 +102,4 @@ def _read(launch: Launch, *refs: AccelRef | None) -> list[Any]:
 
 def _check(m: Any, launch: Launch, wrong: Any) -> None:
     if m.lengths_q is not None or m.lengths_k is not None:
-        launch.check(wrong, m.judge)
+        launch.check(wrong, partial(judged, m))
