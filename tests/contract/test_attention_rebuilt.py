@@ -12,6 +12,7 @@ from accel_lab.compute.actors.fault import Inject
 from accel_lab.compute.device import Device
 from accel_lab.compute.events.lifecycle import BuffersRebuilt
 from accel_lab.errors import ContextLost
+from accel_lab.journal.replay.replay import Replayed, replay
 from tests.contract import attentions
 from tests.contract.samples import assert_same, reals, value
 
@@ -74,6 +75,30 @@ def test_results_around_a_kill_are_what_they_would_have_been(lab: System) -> Non
         for ref, expected in zip(made, calm, strict=True):
             assert_same(value(device, ref), expected)
     assert device.generation == generation + 1
+
+
+def test_a_journal_makes_every_result_again(backend: Any) -> None:
+    name = backend.__name__.rpartition(".")[2]
+    with System(name, devices=1, results="values") as source:
+        (device,) = source.devices
+        q, k, sink = (
+            device.put(reals(seed, shape, "float32"))
+            for seed, shape in enumerate([(2, 4, 12, 8), (2, 2, 12, 8), (4,)])
+        )
+        for ref in every_result(q, k, sink, device.put(np.array([12, 7]))):
+            ref.result(WAIT_S)
+        found: list[tuple[str, str]] = []
+
+        def count(done: Replayed) -> None:
+            assert done.what != "failed", done
+            if done.comparison is not None:
+                found.append((done.entry.name, done.comparison.verdict))
+
+        with System(name, devices=1, journal=None) as again:
+            report = replay(source.journal, again, on_step=count)
+    assert (report.failed, report.not_run, report.damage) == ([], [], "")
+    assert {name for name, _ in found} >= {"Attend", "AttendGradient", "CacheAttend"}
+    assert {verdict for _, verdict in found} == {"equal"}
 
 
 @pytest.mark.parametrize("kept", [True, False])
