@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from accel_lab.journal.journal import Journal as Journal
     from accel_lab.journal.replay.replay import Replay as Replay
     from accel_lab.libraries import array as array
+    from accel_lab.libraries import attention as attention
     from accel_lab.libraries import blas as blas
     from accel_lab.libraries import blas_lt as blas_lt
     from accel_lab.libraries import collective as collective

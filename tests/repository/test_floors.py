@@ -70,7 +70,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"peers", "placement"},
         {"assembly", "cluster"},
     ),
-    "libraries": ({"authoring"}, {EVERY_OTHER}, {"array"}, {"fft"}),
+    "libraries": ({"authoring"}, {EVERY_OTHER}, {"array"}, {"attention", "fft"}),
     "backends/cuda": (
         {"support"},
         {"device"},
@@ -78,6 +78,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"array"},
         {EVERY_OTHER},
         {"dnn", "graph"},
+        {"attention"},
         {"baseline", "loading"},
     ),
     "blueprints/patterns": ({"base"}, {EVERY_OTHER}),

@@ -1,0 +1,227 @@
+"""Attention by cuDNN's operation graphs, which need not be installed.
+
+cuDNN rounds weights to the dtype of the values. Its gradients are those that repeat their bits.
+"""
+
+import contextlib
+import importlib
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import cupy
+
+from accel_lab.backends.cuda.handles.binding import HandleBinding
+from accel_lab.backends.cuda.handles.fences import StreamFences
+from accel_lab.libraries.attention.message import scale_of
+from accel_lab.libraries.authoring.plan_cache import PlanCache
+
+if TYPE_CHECKING:
+    from accel_lab.backends.cuda.device.device import CudaDevice
+
+PLAN_LIMIT = 256
+_TYPES = {"float16": "HALF", "bfloat16": "BFLOAT16"}
+_ALIGNED = 16  # bytes; what the frontend says of a tensor
+_EIGHT = 8  # features come in groups of as many
+
+
+class Key(NamedTuple):
+    """All that a plan depends on.
+
+    Attributes:
+        gradient: whether it is the plan of the gradients.
+        q, k, v: shapes.
+        diagonal: where keys end that a query sees: "" for nowhere, TOP_LEFT or BOTTOM_RIGHT.
+        lse: whether a forward plan writes it.
+    """
+
+    gradient: bool
+    dtype: str
+    q: tuple[int, ...]
+    k: tuple[int, ...]
+    v: tuple[int, ...]
+    scale: float
+    diagonal: str
+    window: int
+    alibi: bool
+    sink: bool
+    lse: bool
+
+
+def key_of(m: Any, *, gradient: bool) -> Key | None:
+    """Return the plan of a message; None where cuDNN lacks it, or would not give the same."""
+    _, _, queries, width = m.q.shape
+    keys, value_width = m.v.shape[2:]
+    lse = not gradient and m.lse
+    unlike = (
+        m.q.dtype not in _TYPES
+        or not (m.q.size and m.k.size)
+        or width % _EIGHT
+        or value_width % _EIGHT
+        or m.rate  # its random words are others
+        or m.lengths_q is not None
+        or m.lengths_k is not None
+        or (m.sink is not None and (queries == 1 or lse or gradient))
+        or (m.alibi and m.causal != "top_left")
+        or (m.window and queries > keys)
+        or (m.causal == "bottom_right" and queries > keys)
+        or (queries == 1 and (gradient or m.causal == "top_left" or m.window))
+    )
+    if unlike:
+        return None
+    # One query beside the last key sees all keys.
+    diagonal = "" if m.causal == "none" or queries == 1 else m.causal.upper()
+    shapes = tuple(m.q.shape), tuple(m.k.shape), tuple(m.v.shape)
+    scale, sink = scale_of(m, width), m.sink is not None
+    return Key(gradient, m.q.dtype, *shapes, scale, diagonal, m.window, m.alibi, sink, lse)
+
+
+class AttentionPlan:
+    """A built graph, or the knowledge that cuDNN has none.
+
+    Attributes:
+        work_bytes: the workspace that it needs for a call.
+        held_bytes: what it holds on the device: nothing.
+        is_there: whether cuDNN can do it.
+    """
+
+    held_bytes = 0
+    work_bytes = 0
+
+    def __init__(self, cudnn: Any, handle: int, key: Key) -> None:
+        self._graph: Any = None
+        self._tensors: list[Any] = []
+        # What cuDNN has no engine for raises one or the other, by where it finds out.
+        with contextlib.suppress(cudnn.cudnnGraphNotSupportedError, RuntimeError):
+            graph, tensors = _described(cudnn, handle, key)
+            graph.build([cudnn.heur_mode.A, cudnn.heur_mode.FALLBACK])
+            self.work_bytes = int(graph.get_workspace_size())
+            self._graph, self._tensors = graph, tensors
+
+    @property
+    def is_there(self) -> bool:
+        """Whether cuDNN can do it."""
+        return self._graph is not None
+
+    def run(self, handle: int, arrays: list[Any], work: int) -> None:
+        """Enqueue it: operands, and behind them what is written."""
+        pointers = [x.data.ptr for x in arrays]
+        self._graph.execute(dict(zip(self._tensors, pointers, strict=True)), work, handle=handle)
+
+    def destroy(self) -> None:
+        """Give everything back."""
+        self._graph = None
+        self._tensors.clear()
+
+
+class CudnnAttention:
+    """A handle, and the plans of the attention that it did; for the dispatcher thread."""
+
+    def __init__(self, device: "CudaDevice", cudnn: Any) -> None:
+        self._cudnn = cudnn
+        self._handle: int = cudnn.create_handle()
+        self._binding = HandleBinding(device, partial(_put, cudnn, self._handle))
+        self.plans: PlanCache[AttentionPlan] = PlanCache(
+            partial(AttentionPlan, cudnn, self._handle),
+            StreamFences(device),
+            most=PLAN_LIMIT,
+            most_bytes=1,
+        )
+
+    def run(self, key: Key, operands: list[Any], made: list[Any]) -> bool:
+        """Enqueue attention or its gradients, and return whether cuDNN has it.
+
+        Parameters:
+            made: what is written, contiguous and aligned.
+        """
+        self._binding.bind()
+        plan = self.plans.use(key)
+        if not plan.is_there:
+            return False
+        work = cupy.ndarray((max(plan.work_bytes, 1),), "uint8")
+        plan.run(self._handle, [*map(_packed, operands), *made], work.data.ptr)
+        return True
+
+    def statistics(self) -> Mapping[str, int]:
+        """Count its plans; any thread."""
+        return {f"cuDNN {name}": count for name, count in self.plans.statistics().items()}
+
+    def close(self) -> None:
+        """Destroy plans and handle; waits for the device."""
+        self.plans.close()
+        # What cannot be destroyed belongs to a lost context, which the next call tells.
+        with contextlib.suppress(RuntimeError):
+            self._cudnn.destroy_handle(self._handle)
+
+
+def found(device: "CudaDevice") -> CudnnAttention | None:
+    """Return cuDNN; None where it or its Python frontend is not installed."""
+    try:
+        return CudnnAttention(device, importlib.import_module("cudnn"))
+    except (ImportError, RuntimeError):  # the frontend is there, and no cuDNN
+        return None
+
+
+def _put(cudnn: Any, handle: int, stream: int) -> None:
+    cudnn.set_stream(handle=handle, stream=stream)
+
+
+def _packed(x: Any) -> Any:
+    """Return an operand that is contiguous and aligned."""
+    if x.flags.c_contiguous and x.data.ptr % _ALIGNED == 0:
+        return x
+    return x.copy("C")
+
+
+def _described(cudnn: Any, handle: int, key: Key) -> tuple[Any, list[Any]]:
+    """Return a graph, and the tensors whose addresses it is given, those written last."""
+    kind, wide = getattr(cudnn.data_type, _TYPES[key.dtype]), cudnn.data_type.FLOAT
+    graph = cudnn.pygraph(
+        handle=handle,
+        io_data_type=kind,
+        intermediate_data_type=wide,
+        compute_data_type=wide,
+    )
+
+    def tensor(name: str, shape: tuple[int, ...], type_: Any = kind) -> Any:
+        return graph.tensor(name=name, dim=[*shape], stride=_steps(shape), data_type=type_)
+
+    def written(made: Any, shape: tuple[int, ...], type_: Any = kind) -> Any:
+        made.set_output(True).set_dim([*shape]).set_stride(_steps(shape)).set_data_type(type_)
+        return made
+
+    y, lse = (*key.q[:3], key.v[3]), (*key.q[:3], 1)
+    names = ["q", "k", "v"]
+    given = [tensor(name, shape) for name, shape in zip(names, key[2:5], strict=True)]
+    options: dict[str, Any] = dict(zip(names, given, strict=True))
+    options["attn_scale"] = key.scale
+    if key.alibi:
+        options["use_alibi_mask"] = True
+    if key.diagonal:
+        options["diagonal_alignment"] = getattr(cudnn.diagonal_alignment, key.diagonal)
+        options["diagonal_band_right_bound"] = 0
+    if key.window:
+        options["diagonal_band_left_bound"] = key.window
+    if key.gradient:
+        of_y = [tensor("y", y), tensor("lse", lse, wide), tensor("dy", y)]
+        more = dict(zip(("o", "stats", "dO"), of_y, strict=True))
+        made = graph.sdpa_backward(**options, **more, use_deterministic_algorithm=True)
+        pairs = zip(made, key[2:5], strict=True)
+        return graph, [*given, *of_y, *(written(one, shape) for one, shape in pairs)]
+    if key.sink:
+        given.append(tensor("sink", (1, key.q[1], 1, 1), wide))
+        options["sink_token"] = given[-1]
+    made = graph.sdpa(**options, generate_stats=key.lse)
+    results = [written(made[0], y)]
+    if key.lse:
+        results.append(written(made[1], lse, wide))
+    return graph, [*given, *results]
+
+
+def _steps(shape: tuple[int, ...]) -> list[int]:
+    """Return the steps of a contiguous array."""
+    steps, step = [], 1
+    for extent in reversed(shape):
+        steps.append(step)
+        step *= extent
+    return steps[::-1]

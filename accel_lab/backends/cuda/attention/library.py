@@ -1,0 +1,107 @@
+"""Attention on cuda: cuDNN's where it has it, else products by cuBLAS and CuPy's kernels."""
+
+import contextlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import cupy
+from cupy.cuda import runtime
+
+from accel_lab.backends.cuda.attention.cudnn import CudnnAttention, found, key_of
+from accel_lab.backends.cuda.device.narrow_floats import FORMATS
+from accel_lab.backends.cuda.dnn.kit import CudaKit
+from accel_lab.libraries.attention.dense import Attend, AttendGradient
+from accel_lab.libraries.attention.evaluation.paged import Paged
+from accel_lab.libraries.attention.evaluation.terms import Size
+
+if TYPE_CHECKING:
+    from accel_lab.backends.cuda.device.device import CudaDevice
+
+_SIZE = Size(rows=1024, keys=4096, scores=2**25)
+
+
+class CudaCacheKit(CudaKit):
+    """CuPy's arrays; narrow floats that it lacks are arrays of their bits."""
+
+    def storage(self, dtype: str) -> str:
+        """Return CuPy's dtype, or that of the bits."""
+        return FORMATS[dtype].storage if dtype in FORMATS else dtype
+
+    def fetched(self, x: Any) -> Any:
+        """Return NumPy's array; waits for the stream."""
+        return cupy.asnumpy(x)
+
+
+class CudaAttention(Paged):
+    """Enqueues on the device's active stream; used by the dispatcher thread."""
+
+    def __init__(self, device: "CudaDevice") -> None:
+        super().__init__(CudaCacheKit(), _SIZE)
+        self._device = device
+        self._cudnn: CudnnAttention | None = None
+        self._is_looked_for = False
+        self._attended = {"by cuDNN": 0, "by cuBLAS": 0}
+
+    def attend(
+        self,
+        m: Attend,
+        q: Any,
+        k: Any,
+        v: Any,
+        lengths_q: Any,
+        lengths_k: Any,
+        sink: Any,
+        out: Any,
+    ) -> Any:
+        """Write what each query gets (cudnn.pygraph.sdpa)."""
+        operands, made = [q, k, v], [out.y]
+        if sink is not None:
+            operands.append(self.kit.widened(sink, m.q.dtype))
+        if out.lse is not None:
+            made.append(out.lse)
+        if self._by_cudnn(m, operands, made, gradient=False):
+            return None
+        return super().attend(m, q, k, v, lengths_q, lengths_k, sink, out)
+
+    def attend_gradient(
+        self,
+        m: AttendGradient,
+        operands: list[Any],
+        made: list[Any],
+        lengths_q: Any,
+        lengths_k: Any,
+        sink: Any,
+        out: Any,
+    ) -> Any:
+        """Write the gradients (cudnn.pygraph.sdpa_backward)."""
+        if self._by_cudnn(m, [*operands, *made], [out.q, out.k, out.v], gradient=True):
+            return None
+        return super().attend_gradient(m, operands, made, lengths_q, lengths_k, sink, out)
+
+    def _by_cudnn(self, m: Any, operands: list[Any], made: list[Any], *, gradient: bool) -> bool:
+        """Enqueue it by cuDNN, and return whether that has it."""
+        self._device.active.enqueuing()
+        key = key_of(m, gradient=gradient)
+        is_done = False
+        if key is not None and (library := self._found()) is not None:
+            is_done = library.run(key, operands, made)
+        self._attended["by cuDNN" if is_done else "by cuBLAS"] += 1
+        return is_done
+
+    def _found(self) -> CudnnAttention | None:
+        """Return cuDNN, which is large and loaded when it is first needed; None without it."""
+        if not self._is_looked_for:
+            self._is_looked_for = True
+            self._cudnn = found(self._device)
+        return self._cudnn
+
+    def statistics(self) -> Mapping[str, int]:
+        """Count what each library did, and cuDNN's plans; any thread."""
+        planned = {} if self._cudnn is None else self._cudnn.statistics()
+        return {**self._attended, **planned}
+
+    def close(self) -> None:
+        """Destroy what cuDNN has; waits for the device."""
+        if self._cudnn is not None:
+            with contextlib.suppress(runtime.CUDARuntimeError):
+                self._cudnn.close()

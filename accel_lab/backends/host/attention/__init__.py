@@ -1,0 +1,4 @@
+"""Attention on the host, by NumPy.
+
+Runs in a context's process.
+"""

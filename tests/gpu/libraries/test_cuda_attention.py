@@ -1,0 +1,80 @@
+"""What only a GPU can show of attention: which messages cuDNN computes, and that they are right."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from accel_lab import attention
+from accel_lab.compute.device import Device
+from tests.contract import attentions
+from tests.contract.samples import reals, value
+from tests.contract.tolerances import EPS
+
+pytestmark = pytest.mark.gpu
+WAIT_S = 100.0
+MASKS: tuple[dict[str, Any], ...] = (
+    {},
+    {"causal": "top_left"},
+    {"causal": "bottom_right"},
+    {"causal": "top_left", "window": 64},
+    {"causal": "top_left", "alibi": True},
+)
+
+
+def by_cudnn(gpu: Device) -> int:
+    """Return how many messages cuDNN has computed; skips where it is not installed."""
+
+    def look() -> Any:
+        import gc
+        from importlib.util import find_spec
+
+        from accel_lab.backends.cuda.attention.library import CudaAttention
+
+        (lib,) = [one for one in gc.get_objects() if isinstance(one, CudaAttention)]
+        return None if find_spec("cudnn") is None else lib.statistics()["by cuDNN"]
+
+    found = gpu.run(look).result(timeout_s=WAIT_S)
+    if found is None:
+        pytest.skip("nvidia-cudnn-frontend is not installed")
+    return int(found)
+
+
+@pytest.mark.parametrize("options", MASKS, ids=str)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_narrow_floats_are_attended_by_cudnn(
+    gpu: Device, dtype: str, options: dict[str, Any]
+) -> None:
+    q, k, v = (
+        reals(seed, shape, dtype)
+        for seed, shape in enumerate([(2, 8, 256, 64), (2, 2, 256, 64), (2, 2, 256, 64)])
+    )
+    refs = gpu.put(q), gpu.put(k), gpu.put(v)
+    attention.attend(*refs).y.result(WAIT_S)  # the library is there when something was sent to it
+    before = by_cudnn(gpu)
+    y, lse = attention.attend(*refs, lse=True, **options)
+    assert lse is not None
+    made = attention.attend_gradient(*refs, y, lse, y, **options)
+    exact, logarithm = attentions.attention(q, k, v, **options)
+    np.testing.assert_allclose(
+        value(gpu, y).astype("float64"), exact, rtol=EPS[dtype], atol=4 * EPS[dtype]
+    )
+    np.testing.assert_allclose(value(gpu, lse), logarithm, rtol=1e-3, atol=1e-3)
+    of_q, of_k, of_v, of_y = (gpu.put(np.asarray(x, "float64")) for x in (q, k, v, exact))
+    of_lse = gpu.put(logarithm)
+    wide = attention.attend_gradient(of_q, of_k, of_v, of_y, of_lse, of_y, **options)
+    for got, expected in zip(made[:3], wide[:3], strict=True):
+        largest = np.abs(value(gpu, expected)).max()
+        off = np.abs(value(gpu, got).astype("float64") - value(gpu, expected)).max()
+        assert off <= 8 * EPS[dtype] * largest
+    assert by_cudnn(gpu) == before + 2
+
+
+def test_what_cudnn_lacks_is_computed_by_products(gpu: Device) -> None:
+    x = gpu.put(reals(0, (1, 2, 64, 64), "float16"))
+    lengths = gpu.put(np.array([50]))
+    attention.attend(x, x, x).y.result(WAIT_S)
+    before = by_cudnn(gpu)
+    attention.attend(x, x, x, lengths_k=lengths).y.result(WAIT_S)
+    attention.attend(x, x, x, rate=0.5, seed=1).y.result(WAIT_S)
+    assert by_cudnn(gpu) == before
