@@ -22,6 +22,7 @@ FLOORS = (
     {"world"},
     {"system", "open_systems", "context_process", "default"},
     {"array_api", "pipeline"},
+    {"blueprints"},
     {"views"},
     {
         "bench",
@@ -87,6 +88,11 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"replay"},
         {"journal"},
         {"explanation"},
+    ),
+    "blueprints/train": (
+        {"autograd", "faults"},
+        {"batches", "losses", "optimizers", "snapshots"},
+        {"trainers"},
     ),
     "views": (
         {"scene"},
