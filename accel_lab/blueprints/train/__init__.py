@@ -27,3 +27,11 @@ from accel_lab.blueprints.train.optimizers.schedules import InTurn as InTurn
 from accel_lab.blueprints.train.optimizers.schedules import Linear as Linear
 from accel_lab.blueprints.train.optimizers.schedules import StepDecay as StepDecay
 from accel_lab.blueprints.train.optimizers.sgd import SGD as SGD
+from accel_lab.blueprints.train.batches import Batches as Batches
+from accel_lab.blueprints.train.snapshots.checkpoints import Checkpoints as Checkpoints
+from accel_lab.blueprints.train.snapshots.in_memory import InMemory as InMemory
+from accel_lab.blueprints.train.snapshots.snapshot import Snapshot as Snapshot
+from accel_lab.blueprints.train.trainers.data_parallel import (
+    DataParallelTrainer as DataParallelTrainer,
+)
+from accel_lab.blueprints.train.trainers.trainer import Trainer as Trainer

@@ -1,0 +1,18 @@
+"""Which failures of a step are faults, after which it is done again."""
+
+from accel_lab.errors import ContextLost, DependencyFailed, GroupAborted, StaleRef
+from accel_lab.libraries.collective import CommunicatorLost
+
+_FAULTS = (CommunicatorLost, ContextLost, DependencyFailed, GroupAborted, StaleRef)
+
+
+def first_of(error: BaseException) -> BaseException:
+    """Return what an error comes of: the failure of an operand, or of another rank's part."""
+    while isinstance(error, DependencyFailed | GroupAborted) and error.__cause__ is not None:
+        error = error.__cause__
+    return error
+
+
+def is_fault(error: BaseException) -> bool:
+    """Whether a context was lost, or what others wanted of it, and not the program is wrong."""
+    return isinstance(first_of(error), _FAULTS)
