@@ -43,7 +43,7 @@ def gradients_in_turn(
     places: dict[int, list[int]] = {}
     for place, variable in enumerate(by):
         places.setdefault(id(variable), []).append(place)
-    uses = _uses(loss)
+    uses = Counter(map(id, ways(loss)))
     so_far: dict[int, AccelRef] = {id(loss): _seed(loss, seed)}
     # What was computed last goes first: all that it was used for was computed later.
     ready = [(-loss.number, loss)]
@@ -70,17 +70,15 @@ def gradients_in_turn(
 _FIRST = -(1 << 62)
 
 
-def _uses(loss: Variable) -> Counter[int]:
-    """Return how often each variable was used on the way to the loss."""
-    uses: Counter[int] = Counter()
+def ways(loss: Variable) -> Iterator[Variable]:
+    """Give each variable by which the loss was computed, once for each use of it."""
     seen, ahead = {id(loss)}, [loss]
     while ahead:
         for link in ahead.pop().links:
-            uses[id(link.of)] += 1
+            yield link.of
             if id(link.of) not in seen:
                 seen.add(id(link.of))
                 ahead.append(link.of)
-    return uses
 
 
 def _seed(loss: Variable, seed: float | AccelRef) -> AccelRef:

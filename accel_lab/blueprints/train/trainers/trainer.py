@@ -1,15 +1,18 @@
 """A trainer on one device."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 
 import numpy.typing as npt
 
+from accel_lab.actor.reply import Reply
 from accel_lab.blueprints.train.optimizers.clipping import LossScale
 from accel_lab.blueprints.train.optimizers.optimizer import Optimizer
 from accel_lab.blueprints.train.snapshots.snapshot import Keeper
 from accel_lab.blueprints.train.trainers.training import Batch, Loss, Training
 from accel_lab.compute.device import Device
 from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.errors import AccelError, InvalidArgument
 
 
 class Trainer(Training):
@@ -43,6 +46,7 @@ class Trainer(Training):
         every: int = 25,
     ) -> None:
         self.device = device
+        self._checkpoints: list[Reply[None]] = []
         super().__init__(
             loss,
             parameters,
@@ -65,3 +69,13 @@ class Trainer(Training):
     ) -> list[list[tuple[int, AccelRef]]]:
         """Return the gradients as they are."""
         return [list(rank) for rank in ranks]
+
+    def shorten(self) -> None:
+        """Have the device keep its state on the host, so that what it rebuilds begins there."""
+        before, self._checkpoints = self._checkpoints, []
+        for reply in before:
+            with suppress(AccelError):  # no room: then more is done again
+                reply.result()
+        with suppress(InvalidArgument):  # of a system that rebuilds nothing
+            for ref in self._states[0].values():
+                self._checkpoints.append(self.device.checkpoint(ref))

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from accel_lab.blueprints.train.autograd.gradients import gradients_in_turn
+from accel_lab.blueprints.train.autograd.gradients import gradients_in_turn, ways
 from accel_lab.blueprints.train.autograd.variable import Variable
 from accel_lab.blueprints.train.faults import is_fault
 from accel_lab.blueprints.train.optimizers.clipping import LossScale, are_finite, clip_by_norm
@@ -44,13 +44,22 @@ class Attempt(NamedTuple):
     norm: AccelRef | None
 
 
+def hear(ref: AccelRef) -> AccelRef:
+    """Return a handle whose failure is told by what comes of it: it is not one nobody heard of."""
+    ref.add_waiter(_do_nothing)
+    return ref
+
+
+def _do_nothing() -> None:
+    """Be called when a handle is done."""
+
+
 class Training(ABC):
     """Takes step after step on one rank or several, each of which has the same parameters.
 
-    A step makes new parameters and leaves the old ones as they are until it is whole; then their
-    memory is what the next step writes to. A fault in the middle of a step costs that step: it is
-    done again, of the same parameters and the same batch. Where these are lost, too, the last
-    snapshot is put on the device, and the steps since are done again.
+    A step makes new parameters, and the old ones are let go when it is whole. A fault in the middle
+    of a step costs that step: it is done again, of the same parameters and the same batch. Where
+    these are lost, too, the last snapshot is put on the device, and the steps since are done again.
 
     Attributes:
         step: how many steps are done.
@@ -82,7 +91,7 @@ class Training(ABC):
         self._first_scale = loss_scale
         self.faults: list[AccelError] = []
         self._states: list[Buffers] = []
-        self._spares: list[Buffers] = []
+        self._is_hurt = False
         self._begin()
 
     # The ranks.
@@ -108,19 +117,20 @@ class Training(ABC):
         Raises:
             AccelError: a step failed, and not by a fault; or by one again and again.
         """
-        tries = 0
+        tries, furthest = 0, self.step
         while self.step < until:
-            before = self.step
             try:
+                if self._is_hurt:
+                    self._heal()
                 self._take_step()
             except AccelError as error:
                 tries += 1
+                self._is_hurt = True
                 if tries == ATTEMPTS or not self._is_fault(error):
                     raise
-                self.faults.append(error)
-                self._heal()
-            if self.step > before:
-                tries = 0
+                self.faults.append(error.copy())  # without the frames, which have handles
+            if self.step > furthest:
+                tries, furthest = 0, self.step
         if self.step % self.every:
             self._take_snapshot()
         self.snapshots.flush()
@@ -145,19 +155,14 @@ class Training(ABC):
         return self.step
 
     def _take_step(self) -> None:
-        attempt = self._send(self.batches(self.step))
-        for state in attempt.states:
-            for ref in state.values():
-                ref.result()
+        attempt = self._whole(self.batches(self.step))
         loss = sum(float(ref.get()) * share for ref, share in attempt.losses)
         norm = None if attempt.norm is None else float(attempt.norm.get())
         finite = attempt.finite is None or bool(attempt.finite.get())
         # From here on the step is whole.
         if finite:
-            self._spares, self._states = self._states, attempt.states
+            self._states = attempt.states
             self.updates += 1
-        else:
-            self._spares = attempt.states
         if self.scale is not None:
             self.scale = self.scale.after(finite=finite)
         if norm is not None:
@@ -166,9 +171,35 @@ class Training(ABC):
         self.step += 1
         if self.step % self.every == 0:
             self._take_snapshot()
+            self.shorten()
 
-    def _send(self, batch: Batch) -> Attempt:
-        """Send all of a step."""
+    def _whole(self, batch: Batch) -> Attempt:
+        """Send a step, and wait until all of it is done or has failed.
+
+        Raises:
+            AccelError: what failed first; all else that failed was its consequence, or a fault's.
+        """
+        sent: list[AccelRef] = []
+        failures: list[AccelError] = []
+        attempt = None
+        try:
+            attempt = self._send(batch, sent)
+        except AccelError as error:
+            failures.append(error)
+        for ref in sent:
+            try:
+                ref.result()
+            except AccelError as error:
+                failures.append(error)
+        if attempt is None or failures:
+            raise next((one for one in failures if not self._is_fault(one)), failures[0])
+        return attempt
+
+    def shorten(self) -> None:
+        """Have less to do again after a fault, where there is a way."""
+
+    def _send(self, batch: Batch, sent: list[AccelRef]) -> Attempt:
+        """Send all of a step; `sent` gets the handles that tell whether it went well."""
         devices = self.devices
         parts = self._parts(batch, len(devices))
         scale = 1.0 if self.scale is None else self.scale.scale
@@ -180,12 +211,16 @@ class Training(ABC):
                 kind = type(loss).__name__
                 raise InvalidArgument(f"loss is to return a variable, as train.mse, not {kind}")
             losses.append((loss.value, share))
+            sent.append(loss.value)
+            for variable in ways(loss):
+                hear(variable.value)
             by = list(variables.values())
-            turns.append(gradients_in_turn(loss, by, seed=share * scale))
+            found = gradients_in_turn(loss, by, seed=share * scale)
+            turns.append((place, hear(ref)) for place, ref in found)
         names = list(self._first)
         states, finite, norm = [], None, None
-        for rank, found in enumerate(self.reduced(turns)):
-            gradients = {names[place]: ref for place, ref in found}
+        for rank, summed in enumerate(self.reduced(turns)):
+            gradients = {names[place]: hear(ref) for place, ref in summed}
             if self.scale is not None:
                 gradients = {name: ref * (1 / scale) for name, ref in gradients.items()}
                 finite = finite or are_finite(list(gradients.values()))
@@ -193,19 +228,16 @@ class Training(ABC):
                 gradients, had = clip_by_norm(gradients, self.clip_norm)
                 norm = norm or had
             states.append(self._updated(rank, gradients))
+            sent.extend(states[-1].values())
         return Attempt(losses, states, finite, norm)
 
     def _updated(self, rank: int, gradients: Buffers) -> Buffers:
-        """Return a rank's state after a step, in the memory of the one before the last."""
+        """Return a rank's state after a step."""
         state = self._states[rank]
         parameters = {name: state[name] for name in self._first}
+        rate = self.optimizer.rate_at(self.step)
         made, slots = self.optimizer.step(
-            self.updates + 1,
-            parameters,
-            gradients,
-            state,
-            rate=self.optimizer.rate_at(self.updates),
-            out=self._spares[rank] if self._spares else None,
+            self.updates + 1, parameters, gradients, state, rate=rate
         )
         return made | slots
 
@@ -255,22 +287,16 @@ class Training(ABC):
 
     def _heal(self) -> None:
         """Have the same parameters again on each rank, or go back to the last snapshot."""
-        self._spares = []  # who knows what they hold
         for device in self.devices:
-            try:
-                device.ping().result(_BACK_S)
-            except AccelError as error:
-                if not is_fault(error):
-                    raise
+            device.ping().result(_BACK_S)
         states = self._found()
         if states is not None:
             self._states = states
-            return
-        snapshot = self.snapshots.newest()
-        if snapshot is None:
-            self._begin()
-        else:
+        elif (snapshot := self.snapshots.newest()) is not None:
             self._restore(snapshot)
+        else:
+            self._begin()
+        self._is_hurt = False
 
     def _found(self) -> list[Buffers] | None:
         """Return the present state of each rank; None where no rank has all of it."""
@@ -295,7 +321,6 @@ class Training(ABC):
         self.losses: list[float] = []
         self.norms: list[float] = []
         self.scale = self._first_scale
-        self._spares = []
         self._states = []
         for device in self.devices:
             parameters = {name: device.put(x) for name, x in self._first.items()}
@@ -324,7 +349,6 @@ class Training(ABC):
         if found != wanted:
             text = f"it has {found}, and there are {wanted}"
             raise InvalidArgument(f"a snapshot of step {snapshot.step} does not fit: {text}")
-        self._spares = []
         self._states = [
             {name: device.put(x) for name, x in arrays.items()} for device in self.devices
         ]
