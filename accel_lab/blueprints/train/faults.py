@@ -1,5 +1,6 @@
 """Which failures of a step are faults, after which it is done again."""
 
+from accel_lab.compute.device import Device
 from accel_lab.errors import ContextLost, DependencyFailed, GroupAborted, StaleRef
 from accel_lab.libraries.collective import CommunicatorLost
 
@@ -16,3 +17,20 @@ def first_of(error: BaseException) -> BaseException:
 def is_fault(error: BaseException) -> bool:
     """Whether a context was lost, or what others wanted of it, and not the program is wrong."""
     return isinstance(first_of(error), _FAULTS)
+
+
+def hear(device: Device, number: int) -> None:
+    """Have nobody told of failures among what was sent after a message of this number.
+
+    For who does all of it again if any of it fails: what each of many messages lost with a context
+    failed with says nothing more.
+    """
+    requests = device.requests
+    with requests.outbox.lock:
+        pending = [reply for at, reply in requests.answers.pending.items() if at > number]
+    for reply in pending:
+        reply.add_waiter(_do_nothing)
+
+
+def _do_nothing() -> None:
+    """Be called when a message is done."""

@@ -43,7 +43,7 @@ def gradients_in_turn(
     places: dict[int, list[int]] = {}
     for place, variable in enumerate(by):
         places.setdefault(id(variable), []).append(place)
-    uses = Counter(map(id, ways(loss)))
+    uses = _uses(loss)
     so_far: dict[int, AccelRef] = {id(loss): _seed(loss, seed)}
     # What was computed last goes first: all that it was used for was computed later.
     ready = [(-loss.number, loss)]
@@ -70,15 +70,17 @@ def gradients_in_turn(
 _FIRST = -(1 << 62)
 
 
-def ways(loss: Variable) -> Iterator[Variable]:
-    """Give each variable by which the loss was computed, once for each use of it."""
+def _uses(loss: Variable) -> Counter[int]:
+    """Return how often each variable was used on the way to the loss."""
+    uses: Counter[int] = Counter()
     seen, ahead = {id(loss)}, [loss]
     while ahead:
         for link in ahead.pop().links:
-            yield link.of
+            uses[id(link.of)] += 1
             if id(link.of) not in seen:
                 seen.add(id(link.of))
                 ahead.append(link.of)
+    return uses
 
 
 def _seed(loss: Variable, seed: float | AccelRef) -> AccelRef:

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from accel_lab.blueprints.train.autograd.gradients import gradients_in_turn, ways
+from accel_lab.blueprints.train.autograd.gradients import gradients_in_turn
 from accel_lab.blueprints.train.autograd.variable import Variable
-from accel_lab.blueprints.train.faults import is_fault
+from accel_lab.blueprints.train.faults import hear, is_fault
 from accel_lab.blueprints.train.optimizers.clipping import LossScale, are_finite, clip_by_norm
 from accel_lab.blueprints.train.optimizers.optimizer import Buffers, Optimizer
 from accel_lab.blueprints.train.snapshots.in_memory import InMemory
@@ -42,16 +42,6 @@ class Attempt(NamedTuple):
     states: list[Buffers]
     finite: AccelRef | None
     norm: AccelRef | None
-
-
-def hear(ref: AccelRef) -> AccelRef:
-    """Return a handle whose failure is told by what comes of it: it is not one nobody heard of."""
-    ref.add_waiter(_do_nothing)
-    return ref
-
-
-def _do_nothing() -> None:
-    """Be called when a handle is done."""
 
 
 class Training(ABC):
@@ -182,10 +172,13 @@ class Training(ABC):
         sent: list[AccelRef] = []
         failures: list[AccelError] = []
         attempt = None
+        before = [(device, device.last_number) for device in self.devices]
         try:
             attempt = self._send(batch, sent)
         except AccelError as error:
             failures.append(error)
+        for device, number in before:
+            hear(device, number)
         for ref in sent:
             try:
                 ref.result()
@@ -212,15 +205,13 @@ class Training(ABC):
                 raise InvalidArgument(f"loss is to return a variable, as train.mse, not {kind}")
             losses.append((loss.value, share))
             sent.append(loss.value)
-            for variable in ways(loss):
-                hear(variable.value)
             by = list(variables.values())
-            found = gradients_in_turn(loss, by, seed=share * scale)
-            turns.append((place, hear(ref)) for place, ref in found)
+            turns.append(gradients_in_turn(loss, by, seed=share * scale))
         names = list(self._first)
         states, finite, norm = [], None, None
         for rank, summed in enumerate(self.reduced(turns)):
-            gradients = {names[place]: hear(ref) for place, ref in summed}
+            gradients = {names[place]: ref for place, ref in summed}
+            sent.extend(gradients.values())
             if self.scale is not None:
                 gradients = {name: ref * (1 / scale) for name, ref in gradients.items()}
                 finite = finite or are_finite(list(gradients.values()))
