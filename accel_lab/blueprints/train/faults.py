@@ -1,5 +1,7 @@
 """Which failures of a step are faults, after which it is done again."""
 
+from collections.abc import Iterable
+
 from accel_lab.compute.device import Device
 from accel_lab.errors import ContextLost, DependencyFailed, GroupAborted, StaleRef
 from accel_lab.libraries.collective import CommunicatorLost
@@ -19,17 +21,24 @@ def is_fault(error: BaseException) -> bool:
     return isinstance(first_of(error), _FAULTS)
 
 
-def hear(device: Device, number: int) -> None:
-    """Have nobody told of failures among what was sent after a message of this number.
+class Hearing:
+    """Has nobody told of failures among what is sent to devices from now on.
 
     For who does all of it again if any of it fails: what each of many messages lost with a context
-    failed with says nothing more.
+    failed with says nothing more. It is called again and again, before anything that waits.
     """
-    requests = device.requests
-    with requests.outbox.lock:
-        pending = [reply for at, reply in requests.answers.pending.items() if at > number]
-    for reply in pending:
-        reply.add_waiter(_do_nothing)
+
+    def __init__(self, devices: Iterable[Device]) -> None:
+        self._heard = {device: device.last_number for device in devices}
+
+    def __call__(self) -> None:
+        """Hear of what was sent since the last time and is not answered."""
+        for device, number in self._heard.items():
+            self._heard[device] = device.last_number
+            for at, reply in reversed([*device.requests.answers.pending.items()]):
+                if at <= number:
+                    break
+                reply.add_waiter(_do_nothing)
 
 
 def _do_nothing() -> None:

@@ -141,7 +141,7 @@ def test_sums_come_back_in_their_places_and_shapes(lab: System) -> None:
         [random.integers(-9, 9, shape).astype(dtype) for _ in world.devices]
         for shape, dtype in [((2, 3), "float32"), ((), "float32"), ((4,), "float64"), ((5, 1), "f4")]
     ]
-    buckets = Buckets(world, 24)
+    buckets = Buckets(world, 24, lambda: None)
     for place, row in enumerate(given):
         refs = [device.put(x) for device, x in zip(world.devices, row, strict=True)]
         buckets.add(3 - place, refs)

@@ -1,7 +1,7 @@
 """Gradients of all ranks, joined to vectors and summed."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.libraries import array
@@ -9,14 +9,15 @@ from accel_lab.world.world import World
 
 
 class Buckets:
-    """Sums gradients over the ranks of a world, many in one operation; nothing blocks.
+    """Sums gradients over the ranks of a world, many in one operation.
 
     Parameters:
         most_bytes: a bucket is sent when it has as many.
+        before: called before each is sent, which waits if the world has to heal.
     """
 
-    def __init__(self, world: World, most_bytes: int) -> None:
-        self._world, self._most = world, most_bytes
+    def __init__(self, world: World, most_bytes: int, before: Callable[[], object]) -> None:
+        self._world, self._most, self._before = world, most_bytes, before
         self._places: list[int] = []
         self._rows: list[Sequence[AccelRef]] = []
         self._done: list[list[tuple[int, AccelRef]]] = [[] for _ in world.devices]
@@ -42,6 +43,7 @@ class Buckets:
         flat = self._world.own(
             [array.concatenate([ref.reshape(-1) for ref in column]) for column in columns]
         )
+        self._before()
         summed = self._world.all_reduce(flat, out=flat)
         for rank, (whole, column) in enumerate(zip(summed.refs, columns, strict=True)):
             start = 0

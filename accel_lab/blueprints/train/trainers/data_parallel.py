@@ -76,7 +76,7 @@ class DataParallelTrainer(Training):
         self, ranks: Sequence[Iterator[tuple[int, AccelRef]]]
     ) -> list[list[tuple[int, AccelRef]]]:
         """Return each rank's gradients, summed over all ranks."""
-        buckets = Buckets(self.world, self.bucket_bytes)
+        buckets = Buckets(self.world, self.bucket_bytes, self.hear)
         # All ranks compute the same, so their gradients come in one order.
         for row in zip(*ranks, strict=True):
             buckets.add(row[0][0], [ref for _, ref in row])

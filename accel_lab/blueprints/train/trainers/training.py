@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from accel_lab.blueprints.train.autograd.gradients import gradients_in_turn
 from accel_lab.blueprints.train.autograd.variable import Variable
-from accel_lab.blueprints.train.faults import hear, is_fault
+from accel_lab.blueprints.train.faults import Hearing, is_fault
 from accel_lab.blueprints.train.optimizers.clipping import LossScale, are_finite, clip_by_norm
 from accel_lab.blueprints.train.optimizers.optimizer import Buffers, Optimizer
 from accel_lab.blueprints.train.snapshots.in_memory import InMemory
@@ -57,7 +57,10 @@ class Training(ABC):
         norms: that of each step's gradients, if they are clipped.
         scale: the loss scale, if there is one.
         faults: what made a step be done again, the last one last.
+        hear: called before a step waits, so that its failures are told of once.
     """
+
+    hear: Hearing
 
     def __init__(
         self,
@@ -172,13 +175,12 @@ class Training(ABC):
         sent: list[AccelRef] = []
         failures: list[AccelError] = []
         attempt = None
-        before = [(device, device.last_number) for device in self.devices]
+        self.hear = Hearing(self.devices)
         try:
             attempt = self._send(batch, sent)
         except AccelError as error:
             failures.append(error)
-        for device, number in before:
-            hear(device, number)
+        self.hear()
         for ref in sent:
             try:
                 ref.result()
@@ -207,6 +209,7 @@ class Training(ABC):
             sent.append(loss.value)
             by = list(variables.values())
             turns.append(gradients_in_turn(loss, by, seed=share * scale))
+            self.hear()
         names = list(self._first)
         states, finite, norm = [], None, None
         for rank, summed in enumerate(self.reduced(turns)):
@@ -219,6 +222,7 @@ class Training(ABC):
                 gradients, had = clip_by_norm(gradients, self.clip_norm)
                 norm = norm or had
             states.append(self._updated(rank, gradients))
+            self.hear()
             sent.extend(states[-1].values())
         return Attempt(losses, states, finite, norm)
 
