@@ -6,6 +6,7 @@ Runs in the notebook's process.
 from accel_lab.blueprints.train.autograd.functions import *  # noqa: F403 - train.linear and the like
 from accel_lab.blueprints.train.autograd.gradients import gradients as gradients
 from accel_lab.blueprints.train.autograd.variable import Variable as Variable
+from accel_lab.blueprints.train.batches import Batches as Batches
 from accel_lab.blueprints.train.losses import binary_cross_entropy as binary_cross_entropy
 from accel_lab.blueprints.train.losses import (
     binary_cross_entropy_with_logits as binary_cross_entropy_with_logits,
@@ -27,7 +28,6 @@ from accel_lab.blueprints.train.optimizers.schedules import InTurn as InTurn
 from accel_lab.blueprints.train.optimizers.schedules import Linear as Linear
 from accel_lab.blueprints.train.optimizers.schedules import StepDecay as StepDecay
 from accel_lab.blueprints.train.optimizers.sgd import SGD as SGD
-from accel_lab.blueprints.train.batches import Batches as Batches
 from accel_lab.blueprints.train.snapshots.checkpoints import Checkpoints as Checkpoints
 from accel_lab.blueprints.train.snapshots.in_memory import InMemory as InMemory
 from accel_lab.blueprints.train.snapshots.snapshot import Snapshot as Snapshot

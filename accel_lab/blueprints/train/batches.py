@@ -19,7 +19,9 @@ class Batches:
         an_epoch: how many batches an epoch has.
     """
 
-    def __init__(self, *arrays: npt.ArrayLike, size: int, seed: int = 0, shuffle: bool = True):
+    def __init__(
+        self, *arrays: npt.ArrayLike, size: int, seed: int = 0, shuffle: bool = True
+    ) -> None:
         self._arrays = [np.asarray(one) for one in arrays]
         counts = sorted({len(one) if one.ndim else 0 for one in self._arrays})
         if len(counts) != 1:

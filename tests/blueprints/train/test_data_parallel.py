@@ -139,7 +139,12 @@ def test_sums_come_back_in_their_places_and_shapes(lab: System) -> None:
     random = np.random.default_rng(0)
     given = [
         [random.integers(-9, 9, shape).astype(dtype) for _ in world.devices]
-        for shape, dtype in [((2, 3), "float32"), ((), "float32"), ((4,), "float64"), ((5, 1), "f4")]
+        for shape, dtype in [
+            ((2, 3), "float32"),
+            ((), "float32"),
+            ((4,), "float64"),
+            ((5, 1), "f4"),
+        ]
     ]
     buckets = Buckets(world, 24, lambda: None)
     for place, row in enumerate(given):
@@ -157,9 +162,9 @@ def test_sums_come_back_in_their_places_and_shapes(lab: System) -> None:
     ("call", "words"),
     [
         (lambda world: trainer(world, bucket_bytes=0), "bucket_bytes is 0"),
-        (lambda world: trainer(world, lambda step: (np.ones((1, 64)),)).run(1), "[1] rows"),
+        (lambda world: trainer(world, lambda _: (np.ones((1, 64)),)).run(1), "[1] rows"),
         (
-            lambda world: trainer(world, lambda step: (np.ones((4, 64)), np.ones(3))).run(1),
+            lambda world: trainer(world, lambda _: (np.ones((4, 64)), np.ones(3))).run(1),
             "[3, 4] rows, and there are 2 ranks",
         ),
     ],

@@ -246,10 +246,10 @@ def test_a_snapshot_of_another_network_is_refused(host: System, tmp_path: Path) 
     ("call", "words"),
     [
         (lambda gpu: trainer(gpu, every=0), "every is 0"),
-        (lambda gpu: _with(gpu, lambda p, x, y: 3.0), "loss is to return a variable"),
-        (lambda gpu: _with(gpu, lambda p, x, y: p["b1"]), "take its sum or mean"),
-        (lambda gpu: train.Batches(np.ones((3, 2)), np.ones(4), size=2), "arrays have [3, 4] rows"),
-        (lambda gpu: train.Batches(np.ones(3), size=4), "size is 4, and there are 3 rows"),
+        (lambda gpu: _with(gpu, lambda *_: 3.0), "loss is to return a variable"),
+        (lambda gpu: _with(gpu, lambda p, *_: p["b1"]), "take its sum or mean"),
+        (lambda _: train.Batches(np.ones((3, 2)), np.ones(4), size=2), "arrays have [3, 4] rows"),
+        (lambda _: train.Batches(np.ones(3), size=4), "size is 4, and there are 3 rows"),
     ],
 )
 def test_a_mistake_is_refused_at_the_call(host: System, call: Any, words: str) -> None:

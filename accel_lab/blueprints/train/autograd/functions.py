@@ -1,5 +1,7 @@
 """All functions of variables, by the names that `train` has them."""
 
+# ruff: noqa: A004, PLC0414 - names of NumPy, and of this module wherever they are written
+
 import sys as _sys
 
 from accel_lab.blueprints.train.autograd.elementwise import absolute as absolute
@@ -46,10 +48,10 @@ from accel_lab.blueprints.train.autograd.norms import rms_norm as rms_norm
 from accel_lab.blueprints.train.autograd.products import attention as attention
 from accel_lab.blueprints.train.autograd.products import linear as linear
 from accel_lab.blueprints.train.autograd.products import matmul as matmul
-from accel_lab.blueprints.train.autograd.reductions import max as max  # noqa: A004
+from accel_lab.blueprints.train.autograd.reductions import max as max
 from accel_lab.blueprints.train.autograd.reductions import mean as mean
-from accel_lab.blueprints.train.autograd.reductions import min as min  # noqa: A004
-from accel_lab.blueprints.train.autograd.reductions import sum as sum  # noqa: A004
+from accel_lab.blueprints.train.autograd.reductions import min as min
+from accel_lab.blueprints.train.autograd.reductions import sum as sum
 from accel_lab.blueprints.train.autograd.reductions import var as var
 from accel_lab.blueprints.train.autograd.shaping import cast as cast
 from accel_lab.blueprints.train.autograd.shaping import concatenate as concatenate

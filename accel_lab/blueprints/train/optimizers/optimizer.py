@@ -28,6 +28,7 @@ class Into:
         self._name, self._out = name, out
 
     def __call__(self, slot: str = "") -> AccelRef | None:
+        """Return where a slot is written, or the parameter itself."""
         return self._out.get(slot_name(self._name, slot))
 
 
@@ -39,7 +40,7 @@ class Optimizer(ABC):
     """
 
     def __init__(self, rate: float | Schedule) -> None:
-        if not callable(rate) and not 0 <= rate:
+        if not callable(rate) and not rate >= 0:
             raise InvalidArgument(f"{type(self).__name__}: rate is {rate!r}; it is at least 0")
         self.rate = rate
 

@@ -19,7 +19,7 @@ import numpy as np
 from accel_lab.blueprints.train.snapshots.snapshot import Array, Asked, Snapshot
 from accel_lab.compute.arrays.dtypes import numpy_dtype
 from accel_lab.compute.files.saving import replaced
-from accel_lab.errors import FileDamaged, InvalidArgument
+from accel_lab.errors import AccelError, FileDamaged, InvalidArgument
 
 VERSION = 1
 _STEP = re.compile(r"step-(\d+)\.json\Z")
@@ -109,16 +109,17 @@ class Checkpoints:
         return Snapshot(step, {name: self._read(step, name, rows[name]) for name in rows}, facts)
 
     def _read(self, step: int, name: str, row: dict[str, Any]) -> Array:
+        why: object = "its bytes are others"
         try:
             digest, shape = row["digest"], tuple(row["shape"])
             dtype = numpy_dtype(row["dtype"])
             data = (self._contents / digest).read_bytes()
-            if digest_of(data) != digest:
-                raise ValueError("its bytes are others")
-            return np.frombuffer(data, dtype).reshape(shape)
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            text = f"{self.folder}: {name!r} of step {step} is damaged: {error}"
-            raise FileDamaged(f"{text}; {self._others(step)}") from error
+            if digest_of(data) == digest:
+                return np.frombuffer(data, dtype).reshape(shape)
+        except (OSError, ValueError, KeyError, TypeError, AccelError) as error:
+            why = error
+        text = f"{self.folder}: {name!r} of step {step} is damaged: {why}"
+        raise FileDamaged(f"{text}; {self._others(step)}")
 
     def _others(self, step: int) -> str:
         left = [one for one in self.steps if one != step]

@@ -82,6 +82,9 @@ class DataParallelTrainer(Training):
             buckets.add(row[0][0], [ref for _, ref in row])
         return buckets.done()
 
+    def shorten(self) -> None:
+        """Do nothing: what a rank has lost is copied from another."""
+
     def _is_fault(self, error: AccelError) -> bool:
         return super()._is_fault(error) or self.world.devices != self._devices
 

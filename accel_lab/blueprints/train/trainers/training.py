@@ -190,8 +190,9 @@ class Training(ABC):
             raise next((one for one in failures if not self._is_fault(one)), failures[0])
         return attempt
 
+    @abstractmethod
     def shorten(self) -> None:
-        """Have less to do again after a fault, where there is a way."""
+        """Have less to do again after a fault, where there is a way; called with each snapshot."""
 
     def _send(self, batch: Batch, sent: list[AccelRef]) -> Attempt:
         """Send all of a step; `sent` gets the handles that tell whether it went well."""
@@ -231,9 +232,7 @@ class Training(ABC):
         state = self._states[rank]
         parameters = {name: state[name] for name in self._first}
         rate = self.optimizer.rate_at(self.step)
-        made, slots = self.optimizer.step(
-            self.updates + 1, parameters, gradients, state, rate=rate
-        )
+        made, slots = self.optimizer.step(self.updates + 1, parameters, gradients, state, rate=rate)
         return made | slots
 
     def _seen(self, variables: dict[str, Variable]) -> dict[str, Variable]:
@@ -271,9 +270,7 @@ class Training(ABC):
             for one in batch
         ]
         rows = [len(one) for one in np.array_split(np.arange(count), ranks)]
-        return [
-            ([piece[rank] for piece in pieces], rows[rank] / count) for rank in range(ranks)
-        ]
+        return [([piece[rank] for piece in pieces], rows[rank] / count) for rank in range(ranks)]
 
     # After a fault.
 
