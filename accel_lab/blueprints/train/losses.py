@@ -105,7 +105,8 @@ def binary_cross_entropy_with_logits(
     sigmoid = dnn.sigmoid(a)
 
     def pull(dy: AccelRef) -> AccelRef:
-        return dy * ((1 - t) - share * (1 - sigmoid))
+        slope: AccelRef = (1 - t) - share * (1 - sigmoid)
+        return dy * slope
 
     each = of((1 - t) * a + share * softplus, ((x, pull),))
     return _reduced(name, _weighted(each, weight), reduction)

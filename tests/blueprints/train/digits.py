@@ -21,7 +21,8 @@ def parameters(seed: int = 0) -> dict[str, Array]:
     random = np.random.default_rng(seed)
 
     def matrix(rows: int, columns: int) -> Array:
-        return (random.standard_normal((rows, columns)) / np.sqrt(columns)).astype("float32")
+        made: Array = random.standard_normal((rows, columns)) / np.sqrt(columns)
+        return made.astype("float32")
 
     zeros = np.zeros(24, "float32"), np.zeros(10, "float32")
     return {"w1": matrix(24, 64), "b1": zeros[0], "w2": matrix(10, 24), "b2": zeros[1]}

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -385,7 +385,10 @@ def test_running_statistics_are_pytorchs(device: Device) -> None:
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda _: train.Variable(np.ones(3)), "a handle, as gpu.put gives, not ndarray"),
+        (
+            lambda _: cast("Any", train.Variable)(np.ones(3)),
+            "a handle, as gpu.put gives, not ndarray",
+        ),
         (lambda x: train.gradients(x * 2, [x]), "take its sum or mean, or give a seed"),
         (lambda x: train.gradients(x, [x], seed=x.value[0]), "is to have the shape of loss"),
         (lambda x: train.linear(x, x.T), "weight is to be (outputs, inputs of x)"),

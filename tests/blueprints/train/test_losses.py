@@ -1,6 +1,6 @@
 """Losses and their gradients are PyTorch's."""
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest

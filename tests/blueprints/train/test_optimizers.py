@@ -212,6 +212,7 @@ def test_whether_all_is_finite_is_seen_in_every_gradient(device: Device) -> None
         (lambda: train.Adam(betas=(1.0, 0.9)), "betas[0] is 1.0; it is from 0 to below 1"),
         (lambda: train.Lion(decay=-1), "decay is -1"),
         (lambda: train.Adafactor(beta_decay=0.5), "-beta_decay is -0.5"),
+        (lambda: train.Cosine(0.1, 0), "0 steps; it is an integer from 1"),
         (lambda: train.clip_by_norm({}, 0.0), "most is 0.0"),
         (lambda: train.clip_by_norm({}, 1.0), "there are no gradients"),
     ],

@@ -93,7 +93,7 @@ def test_after_kills_the_parameters_are_the_same_to_the_last_bit(
 
 
 def test_a_step_that_is_lost_each_time_is_told() -> None:
-    faults = []
+    faults: list[Any] = []
     with System("host", 1, recover="stale", max_restarts=1000, within_s=0.2) as lab:
 
         def of_step(step: int) -> Any:

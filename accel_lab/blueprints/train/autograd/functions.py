@@ -61,4 +61,4 @@ from accel_lab.blueprints.train.autograd.shaping import stack as stack
 from accel_lab.blueprints.train.autograd.shaping import transpose as transpose
 from accel_lab.blueprints.train.autograd.variable import Variable as _Variable
 
-_Variable.functions = _sys.modules[__name__]  # type: ignore[assignment]  # a module is one
+_Variable.functions = _sys.modules[__name__]

@@ -83,6 +83,7 @@ class Training(ABC):
         self._first = {name: np.array(x) for name, x in parameters.items()}
         self._first_scale = loss_scale
         self.faults: list[AccelError] = []
+        self.scale: LossScale | None = None
         self._states: list[Buffers] = []
         self._is_hurt = False
         self._begin()
