@@ -227,6 +227,33 @@ with System("host", 1) as lab:
     assert made.run(STEPS) == undisturbed[0]
 
 
+def test_the_steps_of_another_run_are_not_written_over(host: System, tmp_path: Path) -> None:
+    trainer(host.devices[0], snapshots=train.Checkpoints(tmp_path)).run(3)
+    made = trainer(host.devices[0], snapshots=train.Checkpoints(tmp_path))
+    with pytest.raises(InvalidArgument, match=r"has the steps \[3\] of another run: resume"):
+        made.run(1)
+    assert made.resume() == 3
+    made.run(4)
+    assert train.Checkpoints(tmp_path).steps == [3, 4]
+
+
+def test_parameters_outlive_a_fault_after_the_last_step(
+    undisturbed: tuple[list[float], dict[str, Any]],
+) -> None:
+    with System("host", 1, recover="stale") as lab:
+        made = trainer(lab.devices[0])
+        made.run(7)
+        with pytest.raises(ContextLost):
+            lab.inject("kill", 0).result()
+        before = made.parameters()
+        assert made.step == 7
+        assert made.losses == undisturbed[0][:7]
+        made.run(STEPS)
+        assert made.losses == undisturbed[0]
+        assert not np.array_equal(before["w1"], made.parameters()["w1"])
+        np.testing.assert_array_equal(made.parameters()["w1"], undisturbed[1]["w1"])
+
+
 def test_a_snapshot_of_another_network_is_refused(host: System, tmp_path: Path) -> None:
     first = trainer(host.devices[0], snapshots=train.Checkpoints(tmp_path))
     first.run(1)
@@ -246,6 +273,8 @@ def test_a_snapshot_of_another_network_is_refused(host: System, tmp_path: Path) 
     ("call", "words"),
     [
         (lambda gpu: trainer(gpu, every=0), "every is 0"),
+        (lambda gpu: _of(gpu, {}), "there are no parameters"),
+        (lambda gpu: _of(gpu, {"w": [1, 2]}), "parameter 'w' is int64[2]; it is to be of floats"),
         (lambda gpu: _with(gpu, lambda *_: 3.0), "loss is to return a variable"),
         (lambda gpu: _with(gpu, lambda p, *_: p["b1"]), "take its sum or mean"),
         (lambda _: train.Batches(np.ones((3, 2)), np.ones(4), size=2), "arrays have [3, 4] rows"),
@@ -256,6 +285,10 @@ def test_a_mistake_is_refused_at_the_call(host: System, call: Any, words: str) -
     with pytest.raises(InvalidArgument) as caught:
         call(host.devices[0])
     assert words in str(caught.value)
+
+
+def _of(device: Device, given: Any) -> train.Trainer:
+    return train.Trainer(device, loss, given, train.SGD(0.1), batches())
 
 
 def _with(device: Device, function: Any) -> None:

@@ -43,6 +43,7 @@ class Checkpoints:
         self.keep = keep
         self._contents = self.folder / "contents"
         self._contents.mkdir(parents=True, exist_ok=True)
+        self._is_own = not self.steps
         self._writing: threading.Thread | None = None
         self._failed: BaseException | None = None
 
@@ -51,6 +52,16 @@ class Checkpoints:
         """The steps that are there."""
         found = (_STEP.match(path.name) for path in self.folder.iterdir())
         return sorted(int(one[1]) for one in found if one)
+
+    def require_own(self) -> None:
+        """Refuse a folder with steps that nobody has asked for: they would be removed.
+
+        Raises:
+            InvalidArgument: there are some.
+        """
+        if not self._is_own:
+            text = f"{self.folder} has the steps {self.steps} of another run"
+            raise InvalidArgument(f"{text}: resume() goes on from there, or give an empty folder")
 
     def take(self, asked: Asked) -> None:
         """Have it written as soon as its arrays arrive; waits for the one before.
@@ -95,6 +106,7 @@ class Checkpoints:
             InvalidArgument: there is none.
             FileDamaged: its bytes are not those that were written.
         """
+        self._is_own = True
         path = self._path(step)
         if not path.exists():
             raise InvalidArgument(f"{self.folder} has the steps {self.steps}, and no {step}")

@@ -10,6 +10,9 @@ class InMemory:
         self._whole: Snapshot | None = None
         self._asked: Asked | None = None
 
+    def require_own(self) -> None:
+        """Do nothing: one that is new has nothing."""
+
     def take(self, asked: Asked) -> None:
         """Keep one; the one before has arrived by now, as a rule."""
         self.flush()

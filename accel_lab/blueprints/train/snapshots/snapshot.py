@@ -62,6 +62,9 @@ class Asked(NamedTuple):
 class Keeper(Protocol):
     """Keeps snapshots."""
 
+    def require_own(self) -> None:
+        """Refuse to go on beside what another run has kept, that was not asked for."""
+
     def take(self, asked: Asked) -> None:
         """Keep one; does not wait for its arrays."""
 

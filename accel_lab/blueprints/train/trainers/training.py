@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ from accel_lab.blueprints.train.optimizers.clipping import LossScale, are_finite
 from accel_lab.blueprints.train.optimizers.optimizer import Buffers, Optimizer
 from accel_lab.blueprints.train.snapshots.in_memory import InMemory
 from accel_lab.blueprints.train.snapshots.snapshot import Array, Asked, Keeper, Snapshot
-from accel_lab.compute.arrays.dtypes import numpy_dtype
+from accel_lab.compute.arrays.dtypes import is_float, numpy_dtype
 from accel_lab.compute.device import Device
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.errors import AccelError, InvalidArgument
@@ -22,6 +22,7 @@ from accel_lab.errors import AccelError, InvalidArgument
 Loss: TypeAlias = Callable[..., Variable]
 """Returns the loss of parameters, by their names, and of a batch."""
 Batch: TypeAlias = Sequence[Any]
+R = TypeVar("R")
 LOSSES = ":losses"
 ATTEMPTS = 5
 """So often a step is tried before its fault is raised."""
@@ -75,12 +76,19 @@ class Training(ABC):
         snapshots: Keeper | None = None,
         every: int = 25,
     ) -> None:
+        kind = type(self).__name__
         if type(every) is not int or every < 1:
-            raise InvalidArgument(f"{type(self).__name__}: every is {every!r}; it is at least 1")
+            raise InvalidArgument(f"{kind}: every is {every!r}; it is an integer from 1")
         self.loss, self.optimizer, self.batches = loss, optimizer, batches
         self.clip_norm, self.compute, self.every = clip_norm, compute, every
         self.snapshots: Keeper = snapshots or InMemory()
         self._first = {name: np.array(x) for name, x in parameters.items()}
+        if not self._first:
+            raise InvalidArgument(f"{kind}: there are no parameters")
+        for name, x in self._first.items():
+            if not is_float(str(x.dtype)):
+                text = f"parameter {name!r} is {x.dtype}{list(x.shape)}; it is to be of floats"
+                raise InvalidArgument(f"{kind}: {text}")
         self._first_scale = loss_scale
         self.faults: list[AccelError] = []
         self.scale: LossScale | None = None
@@ -110,12 +118,24 @@ class Training(ABC):
 
         Raises:
             AccelError: a step failed, and not by a fault; or by one again and again.
+            InvalidArgument: the folder for snapshots has those of another run.
         """
+        return self._at(until, self._end)
+
+    def parameters(self) -> dict[str, Array]:
+        """Return the parameters as they are now; blocks."""
+        return self._at(self.step, self._fetch)
+
+    def _at(self, until: int, then: Callable[[], R]) -> R:
+        """Return what a function does once so many steps are done, faults or not."""
+        self.snapshots.require_own()
         tries, furthest = 0, self.step
-        while self.step < until:
+        while True:
             try:
                 if self._is_hurt:
                     self._heal()
+                if self.step >= until:
+                    return then()
                 self._take_step()
             except AccelError as error:
                 tries += 1
@@ -125,15 +145,17 @@ class Training(ABC):
                 self.faults.append(error.copy())  # without the frames, which have handles
             if self.step > furthest:
                 tries, furthest = 0, self.step
+
+    def _end(self) -> list[float]:
         if self.step % self.every:
             self._take_snapshot()
         self.snapshots.flush()
-        return self.losses
+        return self.losses[:]
 
-    def parameters(self) -> dict[str, Array]:
-        """Return the parameters as they are now; blocks."""
-        replies = {name: self._states[0][name] for name in self._first}
-        return {name: np.asarray(ref.device.get(ref).result()) for name, ref in replies.items()}
+    def _fetch(self) -> dict[str, Array]:
+        state = self._states[0]
+        replies = {name: state[name].device.get(state[name]) for name in self._first}
+        return {name: np.asarray(reply.result()) for name, reply in replies.items()}
 
     def resume(self) -> int:
         """Go on from the newest snapshot, if there is one; return its step.
@@ -213,16 +235,15 @@ class Training(ABC):
             turns.append(gradients_in_turn(loss, by, seed=share * scale))
             self.hear()
         names = list(self._first)
-        states, finite, norm = [], None, None
+        states, finite, norm = [], None, None  # the last two are the same on every rank
         for rank, summed in enumerate(self.reduced(turns)):
             gradients = {names[place]: ref for place, ref in summed}
             sent.extend(gradients.values())
             if self.scale is not None:
                 gradients = {name: ref * (1 / scale) for name, ref in gradients.items()}
-                finite = finite or are_finite(list(gradients.values()))
+                finite = are_finite(list(gradients.values()))
             if self.clip_norm is not None:
-                gradients, had = clip_by_norm(gradients, self.clip_norm)
-                norm = norm or had
+                gradients, norm = clip_by_norm(gradients, self.clip_norm)
             states.append(self._updated(rank, gradients))
             self.hear()
             sent.extend(states[-1].values())
