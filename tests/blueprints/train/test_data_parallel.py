@@ -42,8 +42,8 @@ def undisturbed(lab: System) -> tuple[list[float], dict[str, Any]]:
 
 def test_two_devices_learn_the_digits_as_a_plain_pytorch_script(lab: System) -> None:
     torch = pytest.importorskip("torch")
-    ours = trainer(lab.world()).run(40)
-    theirs = torch_curve(torch, 40, lambda tensors: torch.optim.AdamW(tensors, lr=0.01), 1.0)
+    ours = trainer(lab.world()).run(25)
+    theirs = torch_curve(torch, 25, lambda tensors: torch.optim.AdamW(tensors, lr=0.01), 1.0)
     np.testing.assert_allclose(ours, theirs, rtol=2e-3)
 
 

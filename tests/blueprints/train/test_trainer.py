@@ -54,10 +54,10 @@ def test_the_digits_are_learned_as_by_a_plain_pytorch_script(device: Device) -> 
 
     ours = train.Trainer(
         device, loss, parameters(), train.AdamW(0.01), batches(), clip_norm=1.0
-    ).run(60)
-    theirs = torch_curve(torch, 60, make, 1.0)
+    ).run(40)
+    theirs = torch_curve(torch, 40, make, 1.0)
     np.testing.assert_allclose(ours, theirs, rtol=2e-3)
-    assert ours[-1] < 0.4 * ours[0]
+    assert ours[-1] < 0.5 * ours[0]
 
 
 @pytest.mark.parametrize("recover", ["replay", "stale"])
@@ -211,19 +211,19 @@ from tests.blueprints.train.digits import batches
 from tests.blueprints.train.test_trainer import trainer
 
 def of_step(step):
-    if step == 13:
+    if step == 6:
         os.kill(os.getpid(), signal.SIGKILL)
     return batches()(step)
 
 with System("host", 1) as lab:
-    trainer(lab.devices[0], of_step, snapshots=train.Checkpoints(sys.argv[1]), every=1).run(20)
+    trainer(lab.devices[0], of_step, snapshots=train.Checkpoints(sys.argv[1]), every=1).run(8)
 """
     done = subprocess.run(
         [sys.executable, "-c", program, str(tmp_path)], cwd=ROOT, check=False, timeout=60
     )
     assert done.returncode == -9
     made = trainer(host.devices[0], snapshots=train.Checkpoints(tmp_path))
-    assert 10 <= made.resume() <= 13
+    assert 4 <= made.resume() <= 6
     assert made.run(STEPS) == undisturbed[0]
 
 
