@@ -179,6 +179,15 @@ def test_parameters_stay_wide_where_halves_are_computed_with(device: Device) -> 
     assert losses != others
 
 
+def test_memory_stays_flat(host: System) -> None:
+    made = trainer(host.devices[0])
+    held = []
+    for until in (3, 9, STEPS):
+        made.run(until)
+        held.append(len(list(host.devices[0].resident)))
+    assert held[0] == held[1] == held[2] >= 12
+
+
 def test_the_norm_before_clipping_is_told(host: System) -> None:
     made = trainer(host.devices[0])
     made.run(3)
@@ -267,6 +276,10 @@ def test_a_snapshot_of_another_network_is_refused(host: System, tmp_path: Path) 
     )
     with pytest.raises(InvalidArgument, match="a snapshot of step 1 does not fit"):
         other.resume()
+    wide = trainer(host.devices[0], snapshots=train.Checkpoints(tmp_path))
+    wide._states = [{name: ref.astype("float64") for name, ref in wide._states[0].items()}]
+    with pytest.raises(InvalidArgument, match=r"does not fit: it has .*float32.*, and .*float64"):
+        wide.resume()
 
 
 @pytest.mark.parametrize(
@@ -275,6 +288,7 @@ def test_a_snapshot_of_another_network_is_refused(host: System, tmp_path: Path) 
         (lambda gpu: trainer(gpu, every=0), "every is 0"),
         (lambda gpu: _of(gpu, {}), "there are no parameters"),
         (lambda gpu: _of(gpu, {"w": [1, 2]}), "parameter 'w' is int64[2]; it is to be of floats"),
+        (lambda gpu: trainer(gpu, compute="int32"), "compute is 'int32'; it is a float's"),
         (lambda gpu: _with(gpu, lambda *_: 3.0), "loss is to return a variable"),
         (lambda gpu: _with(gpu, lambda p, *_: p["b1"]), "take its sum or mean"),
         (lambda _: train.Batches(np.ones((3, 2)), np.ones(4), size=2), "arrays have [3, 4] rows"),

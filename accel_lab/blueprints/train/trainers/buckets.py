@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.libraries import array
+from accel_lab.libraries.collective import CollectiveAborted
 from accel_lab.world.world import World
 
 
@@ -38,13 +39,20 @@ class Buckets:
         return self._done
 
     def _send(self) -> None:
-        """Sum what there is over all ranks, and cut it into gradients again."""
+        """Sum what there is over all ranks, and cut it into gradients again.
+
+        Raises:
+            CollectiveAborted: the world has shrunk meanwhile.
+        """
         columns = list(zip(*self._rows, strict=True))
         flat = self._world.own(
             [array.concatenate([ref.reshape(-1) for ref in column]) for column in columns]
         )
         self._before()
         summed = self._world.all_reduce(flat, out=flat)
+        if len(summed.refs) != len(columns):
+            text = f"{self._world.name} has {len(summed.refs)} ranks, and had {len(columns)} before"
+            raise CollectiveAborted(text)
         for rank, (whole, column) in enumerate(zip(summed.refs, columns, strict=True)):
             start = 0
             for place, ref in zip(self._places, column, strict=True):

@@ -89,6 +89,8 @@ class Training(ABC):
             if not is_float(str(x.dtype)):
                 text = f"parameter {name!r} is {x.dtype}{list(x.shape)}; it is to be of floats"
                 raise InvalidArgument(f"{kind}: {text}")
+        if compute is not None and not is_float(compute):
+            raise InvalidArgument(f"{kind}: compute is {compute!r}; it is a float's, as 'float16'")
         self._first_scale = loss_scale
         self.faults: list[AccelError] = []
         self.scale: LossScale | None = None
@@ -172,7 +174,7 @@ class Training(ABC):
 
     def _take_step(self) -> None:
         attempt = self._whole(self.batches(self.step))
-        loss = sum(float(ref.get()) * share for ref, share in attempt.losses)
+        loss = sum(np.asarray(ref.get()).item() * share for ref, share in attempt.losses)
         norm = None if attempt.norm is None else float(attempt.norm.get())
         finite = attempt.finite is None or bool(attempt.finite.get())
         # From here on the step is whole.
@@ -282,15 +284,12 @@ class Training(ABC):
         """
         if ranks == 1:
             return [(batch, 1.0)]
-        counts = {len(one) for one in batch if isinstance(one, np.ndarray)}
+        counts = {len(one) for one in batch if _has_rows(one)}
         if len(counts) != 1 or min(counts) < ranks:
             text = f"its arrays have {sorted(counts)} rows, and there are {ranks} ranks"
             raise InvalidArgument(f"a batch cannot be shared out: {text}")
         (count,) = counts
-        pieces = [
-            np.array_split(one, ranks) if isinstance(one, np.ndarray) else [one] * ranks
-            for one in batch
-        ]
+        pieces = [np.array_split(one, ranks) if _has_rows(one) else [one] * ranks for one in batch]
         rows = [len(one) for one in np.array_split(np.arange(count), ranks)]
         return [([piece[rank] for piece in pieces], rows[rank] / count) for rank in range(ranks)]
 
@@ -358,8 +357,9 @@ class Training(ABC):
             InvalidArgument: it is of other parameters, or of another optimizer.
         """
         arrays = {n: x for n, x in snapshot.arrays.items() if not n.startswith(LOSSES)}
-        wanted = self._shapes()
-        found = {name: x.shape for name, x in arrays.items()}
+        state = self._states[0]
+        wanted = {name: f"{ref.dtype}{list(ref.shape)}" for name, ref in state.items()}
+        found = {name: f"{x.dtype}{list(x.shape)}" for name, x in arrays.items()}
         if found != wanted:
             text = f"it has {found}, and there are {wanted}"
             raise InvalidArgument(f"a snapshot of step {snapshot.step} does not fit: {text}")
@@ -375,11 +375,11 @@ class Training(ABC):
                 good=int(snapshot.facts.get("good", 0)),
             )
 
-    def _shapes(self) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of parameters and slots."""
-        return {name: ref.shape for name, ref in self._states[0].items()}
-
     def __repr__(self) -> str:
         where = ", ".join(device.name for device in self.devices)
         last = f"loss {self.losses[-1]:.4g}, " if self.losses else ""
         return f"{type(self).__name__}(step {self.step}, {last}on {where})"
+
+
+def _has_rows(one: object) -> bool:
+    return isinstance(one, np.ndarray) and one.ndim > 0
