@@ -21,6 +21,7 @@ class Buckets:
         self._world, self._most, self._before = world, most_bytes, before
         self._places: list[int] = []
         self._rows: list[Sequence[AccelRef]] = []
+        self._bytes = 0
         self._done: list[list[tuple[int, AccelRef]]] = [[] for _ in world.devices]
 
     def add(self, place: int, row: Sequence[AccelRef]) -> None:
@@ -29,7 +30,8 @@ class Buckets:
             self._send()
         self._places.append(place)
         self._rows.append(row)
-        if sum(one[0].nbytes for one in self._rows) >= self._most:
+        self._bytes += row[0].nbytes
+        if self._bytes >= self._most:
             self._send()
 
     def done(self) -> list[list[tuple[int, AccelRef]]]:
@@ -59,4 +61,4 @@ class Buckets:
                 stop = start + math.prod(ref.shape)
                 self._done[rank].append((place, whole[start:stop].reshape(ref.shape)))
                 start = stop
-        self._places, self._rows = [], []
+        self._places, self._rows, self._bytes = [], [], 0
