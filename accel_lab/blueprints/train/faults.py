@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from accel_lab.compute.device import Device
+from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.errors import ContextLost, DependencyFailed, GroupAborted, StaleRef
 from accel_lab.libraries.collective import CommunicatorLost
 
@@ -26,9 +27,13 @@ class Hearing:
 
     For who does all of it again if any of it fails: what each of many messages lost with a context
     failed with says nothing more. It is called again and again, before anything that waits.
+
+    Attributes:
+        sent: the handles that tell whether all went well, for who waits for them.
     """
 
     def __init__(self, devices: Iterable[Device]) -> None:
+        self.sent: list[AccelRef] = []
         self._heard = {device: device.last_number for device in devices}
 
     def __call__(self) -> None:

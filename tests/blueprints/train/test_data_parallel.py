@@ -9,6 +9,7 @@ import pytest
 
 from accel_lab import System
 from accel_lab.blueprints import train
+from accel_lab.blueprints.train.faults import Hearing
 from accel_lab.blueprints.train.trainers.buckets import Buckets
 from accel_lab.errors import ContextLost, InvalidArgument
 from accel_lab.world.world import World
@@ -146,7 +147,7 @@ def test_sums_come_back_in_their_places_and_shapes(lab: System) -> None:
             ((5, 1), "f4"),
         ]
     ]
-    buckets = Buckets(world, 24, lambda: None)
+    buckets = Buckets(world, 24, Hearing(world.devices))
     for place, row in enumerate(given):
         refs = [device.put(x) for device, x in zip(world.devices, row, strict=True)]
         buckets.add(3 - place, refs)

@@ -1,8 +1,9 @@
 """Gradients of all ranks, joined to vectors and summed."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
+from accel_lab.blueprints.train.faults import Hearing
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.libraries import array
 from accel_lab.libraries.collective import CollectiveAborted
@@ -14,11 +15,11 @@ class Buckets:
 
     Parameters:
         most_bytes: a bucket is sent when it has as many.
-        before: called before each is sent, which waits if the world has to heal.
+        hear: called before each is sent, which waits if the world has to heal.
     """
 
-    def __init__(self, world: World, most_bytes: int, before: Callable[[], object]) -> None:
-        self._world, self._most, self._before = world, most_bytes, before
+    def __init__(self, world: World, most_bytes: int, hear: Hearing) -> None:
+        self._world, self._most, self._hear = world, most_bytes, hear
         self._places: list[int] = []
         self._rows: list[Sequence[AccelRef]] = []
         self._bytes = 0
@@ -50,8 +51,9 @@ class Buckets:
         flat = self._world.own(
             [array.concatenate([ref.reshape(-1) for ref in column]) for column in columns]
         )
-        self._before()
+        self._hear()
         summed = self._world.all_reduce(flat, out=flat)
+        self._hear.sent.extend(summed.refs)
         if len(summed.refs) != len(columns):
             text = f"{self._world.name} has {len(summed.refs)} ranks, and had {len(columns)} before"
             raise CollectiveAborted(text)

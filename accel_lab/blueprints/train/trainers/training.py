@@ -58,7 +58,7 @@ class Training(ABC):
         norms: that of each step's gradients, if they are clipped.
         scale: the loss scale, if there is one.
         faults: what made a step be done again, the last one last.
-        hear: called before a step waits, so that its failures are told of once.
+        hear: of the present step: called before it waits, so that its failures are told of once.
     """
 
     hear: Hearing
@@ -197,20 +197,20 @@ class Training(ABC):
         Raises:
             AccelError: what failed first; all else that failed was its consequence, or a fault's.
         """
-        sent: list[AccelRef] = []
         failures: list[AccelError] = []
         attempt = None
         self.hear = Hearing(self.devices)
         try:
-            attempt = self._send(batch, sent)
+            attempt = self._send(batch)
         except AccelError as error:
             failures.append(error)
         self.hear()
-        for ref in sent:
+        for ref in self.hear.sent:
             try:
                 ref.result()
             except AccelError as error:
                 failures.append(error)
+        self.hear.sent.clear()
         if attempt is None or failures:
             raise next((one for one in failures if not self._is_fault(one)), failures[0])
         return attempt
@@ -219,9 +219,9 @@ class Training(ABC):
     def shorten(self) -> None:
         """Have less to do again after a fault, where there is a way; called with each snapshot."""
 
-    def _send(self, batch: Batch, sent: list[AccelRef]) -> Attempt:
-        """Send all of a step; `sent` gets the handles that tell whether it went well."""
-        devices = self.devices
+    def _send(self, batch: Batch) -> Attempt:
+        """Send all of a step."""
+        devices, sent = self.devices, self.hear.sent
         parts = self._parts(batch, len(devices))
         scale = 1.0 if self.scale is None else self.scale.scale
         losses, turns = [], []
