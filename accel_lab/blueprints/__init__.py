@@ -1,4 +1,4 @@
-"""What many build on devices, ready to use: patterns that serve models.
+"""Whole programs of a kind, built from the public API alone.
 
 Runs in the notebook's process.
 """

@@ -91,6 +91,11 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"journal"},
         {"explanation"},
     ),
+    "blueprints/train": (
+        {"autograd", "faults"},
+        {"batches", "losses", "optimizers", "snapshots"},
+        {"trainers"},
+    ),
     "views": (
         {"scene"},
         {"tallies"},

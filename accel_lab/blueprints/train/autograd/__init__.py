@@ -1,0 +1,4 @@
+"""Gradients of what messages compute.
+
+Runs in the notebook's process.
+"""

@@ -1,0 +1,44 @@
+"""Batches of arrays, of which each step has its own, however often it is done again."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from accel_lab.errors import InvalidArgument
+
+
+class Batches:
+    """Rows of arrays, shuffled in each epoch; a step's depend on nothing but its number.
+
+    `Batches(images, labels, size=64)` returns both arrays of a step when it is called with its
+    number, from 0. The rows of an epoch that do not fill a batch are left out.
+
+    Attributes:
+        size: how many rows a batch has.
+        an_epoch: how many batches an epoch has.
+    """
+
+    def __init__(
+        self, *arrays: npt.ArrayLike, size: int, seed: int = 0, shuffle: bool = True
+    ) -> None:
+        self._arrays = [np.asarray(one) for one in arrays]
+        counts = sorted({len(one) if one.ndim else 0 for one in self._arrays})
+        if len(counts) != 1:
+            raise InvalidArgument(f"Batches: arrays have {counts} rows; all are to have as many")
+        if not 1 <= size <= counts[0]:
+            text = f"size is {size!r}, and there are {counts[0]} rows"
+            raise InvalidArgument(f"Batches: {text}; it is from 1 to as many")
+        self.size = size
+        self.an_epoch = counts[0] // size
+        self._rows, self._seed, self._shuffle = counts[0], seed, shuffle
+        self._order: tuple[int, npt.NDArray[np.int64]] = -1, np.arange(self._rows)
+
+    def __call__(self, step: int) -> tuple[npt.NDArray[Any], ...]:
+        """Return the rows of a step of each array."""
+        epoch, at = divmod(step, self.an_epoch)
+        if self._shuffle and self._order[0] != epoch:
+            order = np.random.default_rng([self._seed, epoch]).permutation(self._rows)
+            self._order = epoch, order
+        rows = self._order[1][at * self.size : (at + 1) * self.size]
+        return tuple([one[rows] for one in self._arrays])

@@ -1,0 +1,134 @@
+"""What optimizers have in common: slots beside each parameter, and one step for all of them.
+
+A step is handle expressions, element by element, which a context computes together.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from accel_lab.blueprints.train.optimizers.schedules import Schedule
+from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.errors import InvalidArgument
+from accel_lab.libraries import array
+
+Buffers: TypeAlias = dict[str, AccelRef]
+Shape: TypeAlias = tuple[int, ...]
+SEPARATOR = ":"
+"""Between the name of a parameter and that of a slot."""
+
+
+class Into:
+    """Where the results of one parameter are written; None is a new buffer.
+
+    The last operation of each takes it: `array.add(…, out=into("mean"))`.
+    """
+
+    def __init__(self, name: str, out: Mapping[str, AccelRef]) -> None:
+        self._name, self._out = name, out
+
+    def __call__(self, slot: str = "") -> AccelRef | None:
+        """Return where a slot is written, or the parameter itself."""
+        return self._out.get(slot_name(self._name, slot))
+
+
+class Optimizer(ABC):
+    """Makes new parameters and slots of gradients.
+
+    Attributes:
+        rate: the learning rate, or a schedule of it.
+    """
+
+    def __init__(self, rate: float | Schedule) -> None:
+        if not callable(rate) and not rate >= 0:
+            raise InvalidArgument(f"{type(self).__name__}: rate is {rate!r}; it is at least 0")
+        self.rate = rate
+
+    def rate_at(self, step: int) -> float:
+        """Return the learning rate of a step; the first is 0."""
+        return float(self.rate(step) if callable(self.rate) else self.rate)
+
+    @abstractmethod
+    def slots(self, shape: Shape) -> dict[str, Shape]:
+        """Return the names and shapes of what is kept beside a parameter; they begin as zeros."""
+
+    @abstractmethod
+    def one(
+        self, p: AccelRef, g: AccelRef, slots: Buffers, into: Into, step: int, rate: float
+    ) -> tuple[AccelRef, Buffers]:
+        """Return a parameter and its slots after a step; the first is 1."""
+
+    def begin(self, parameters: Mapping[str, AccelRef]) -> Buffers:
+        """Return the slots of parameters, as `w:mean`, before the first step."""
+        made = {}
+        for name, ref in parameters.items():
+            if SEPARATOR in name:
+                text = f"a parameter is called {name!r}; names have no {SEPARATOR!r}"
+                raise InvalidArgument(f"{type(self).__name__}: {text}")
+            for slot, shape in self.slots(ref.shape).items():
+                made[slot_name(name, slot)] = array.zeros(ref.device, shape, ref.dtype)
+        return made
+
+    def step(
+        self,
+        number: int,
+        parameters: Mapping[str, AccelRef],
+        gradients: Mapping[str, AccelRef],
+        slots: Mapping[str, AccelRef],
+        *,
+        rate: float | None = None,
+        out: Mapping[str, AccelRef] | None = None,
+    ) -> tuple[Buffers, Buffers]:
+        """Return the parameters and slots after a step; nothing blocks.
+
+        Parameters:
+            number: of the step, from 1.
+            rate: the learning rate; that of the schedule when not given.
+            out: where results are written, by the names of parameters and slots; that may be the
+                parameters and slots themselves. New buffers where it has none.
+
+        Raises:
+            InvalidArgument: a gradient is missing, or has another shape.
+        """
+        used = self.rate_at(number - 1) if rate is None else rate
+        made: Buffers = {}
+        kept: Buffers = {}
+        for name, p in parameters.items():
+            g = gradients.get(name)
+            if g is None or g.shape != p.shape:
+                found = "is missing" if g is None else f"is {g.label}"
+                text = f"the gradient of {name!r} {found}, and the parameter is {p.label}"
+                raise InvalidArgument(f"{type(self).__name__}: {text}")
+            own = {slot: slots[slot_name(name, slot)] for slot in self.slots(p.shape)}
+            made[name], after = self.one(p, g, own, Into(name, out or {}), number, used)
+            kept |= {slot_name(name, slot): ref for slot, ref in after.items()}
+        return made, kept
+
+
+def slot_name(name: str, slot: str) -> str:
+    """Return the name of a parameter's slot; its own without one."""
+    return f"{name}{SEPARATOR}{slot}" if slot else name
+
+
+def require_share(optimizer: Optimizer, **shares: float) -> None:
+    """Refuse numbers that are not from 0 to below 1.
+
+    Raises:
+        InvalidArgument: one is not.
+    """
+    for name, share in shares.items():
+        if not 0 <= share < 1:
+            kind = type(optimizer).__name__
+            raise InvalidArgument(f"{kind}: {name} is {share!r}; it is from 0 to below 1")
+
+
+def require_least(optimizer: Optimizer, **numbers: float) -> None:
+    """Refuse numbers below 0.
+
+    Raises:
+        InvalidArgument: one is.
+    """
+    for name, number in numbers.items():
+        if not number >= 0:
+            kind = type(optimizer).__name__
+            raise InvalidArgument(f"{kind}: {name} is {number!r}; it is at least 0")

@@ -1,0 +1,75 @@
+"""What there was after a step, and what keeps it."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from accel_lab.actor.reply import Reply
+from accel_lab.blueprints.train.faults import is_fault
+from accel_lab.errors import AccelError
+
+Array: TypeAlias = npt.NDArray[Any]
+
+
+class Snapshot(NamedTuple):
+    """What there was after a step.
+
+    Attributes:
+        step: how many steps were done.
+        arrays: parameters, slots, and the losses of all steps, by name.
+        facts: numbers beside them.
+    """
+
+    step: int
+    arrays: dict[str, Array]
+    facts: dict[str, float]
+
+
+class Asked(NamedTuple):
+    """A snapshot whose arrays are on their way.
+
+    Attributes:
+        step: how many steps were done.
+        arrays: those that are there.
+        replies: those that were asked for.
+        facts: numbers beside them.
+    """
+
+    step: int
+    arrays: Mapping[str, Array]
+    replies: Mapping[str, Reply[Array]]
+    facts: dict[str, float]
+
+    def arrived(self) -> Snapshot | None:
+        """Wait for the arrays; None where a fault took one.
+
+        Raises:
+            AccelError: something else went wrong.
+        """
+        found = dict(self.arrays)
+        try:
+            for name, reply in self.replies.items():
+                found[name] = np.asarray(reply.result())
+        except AccelError as error:
+            if not is_fault(error):
+                raise
+            return None
+        return Snapshot(self.step, found, self.facts)
+
+
+class Keeper(Protocol):
+    """Keeps snapshots."""
+
+    def require_own(self) -> None:
+        """Refuse to go on beside what another run has kept, that was not asked for."""
+
+    def take(self, asked: Asked) -> None:
+        """Keep one; does not wait for its arrays."""
+
+    def newest(self) -> Snapshot | None:
+        """Return the last one that is whole; waits for those on their way."""
+
+    def flush(self) -> None:
+        """Wait until all that was taken is kept."""

@@ -1,0 +1,4 @@
+"""Loops that train, and heal after faults.
+
+Runs in the notebook's process.
+"""
