@@ -168,9 +168,10 @@ class History:
             return
         if step.tag == UPLOAD:
             self._note_unfilled(step)
-        elif marker.kind not in CHANGED_NOTHING and step.writes:
-            if step.opaque or marker.kind in _IN_USER_CODE:
-                self._half_done.add(step.seq)
+        elif marker.kind in CHANGED_NOTHING or not step.writes:
+            return
+        elif step.opaque or marker.kind in _IN_USER_CODE:
+            self._half_done.add(step.seq)
 
     def _note_unfilled(self, upload: Step) -> None:
         """Count the message as failed that made the buffer: without its bytes it is none."""

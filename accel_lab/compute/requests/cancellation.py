@@ -154,8 +154,8 @@ class Cancellation:
             if reply is None or seq not in self._queue.waiting:
                 return
             if isinstance(reply, _OF_BUFFERS):  # what needs it must learn that it is never made
-                several = isinstance(reply, ResultsReply)
-                ids = [ref.id for ref in reply.refs] if several else [reply.id]
+                refs = reply.refs if isinstance(reply, ResultsReply) else [reply]
+                ids = [ref.id for ref in refs]
                 instead = TakeBack(reply.id, ids, reply.library == "upload")
                 self._queue.waiting[seq] = encode_entry(seq, 0, None, instead, NO_RESULT)
             else:
