@@ -1,0 +1,219 @@
+"""Reading a model: the file's nodes, constants and subgraphs, and what it asks for in vain."""
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from accel_lab.compute.arrays.dtypes import NAMES
+from accel_lab.compute.device import Device, device_first
+from accel_lab.onnx import operators
+from accel_lab.onnx.errors import ModelError, UnsupportedModel
+from accel_lab.onnx.graph import Graph
+from accel_lab.onnx.model import Model, Port
+from accel_lab.onnx.node import Node
+from accel_lab.onnx.registry import OPERATORS, Operator
+
+DOMAINS = ("", "ai.onnx")
+"""How ONNX's own domain is written."""
+OLDEST = 11
+"""The oldest version of the operator set that is read."""
+
+
+def load(source: str | os.PathLike[str] | bytes | Any, device: Device) -> Model:
+    """Return a model on a device, of a file, of a file's bytes, or of a `ModelProto`.
+
+    Its weights are put on the device, and what it computes of constants alone is computed. Data
+    that the file keeps in others beside it are read, too.
+
+    Raises:
+        ModelError: it is no valid ONNX model, or the package `onnx` is missing.
+        UnsupportedModel: it has operators, versions or dtypes that accel_lab lacks.
+    """
+    device_first(device)
+    onnx = _package()
+    proto = _read(onnx, source)
+    versions = {one.domain: one.version for one in proto.opset_import}
+    version = next((versions[name] for name in DOMAINS if name in versions), OLDEST)
+    if version < OLDEST:
+        text = f"the model asks for version {version} of the operator set"
+        raise UnsupportedModel(
+            f"{text}; convert it to {OLDEST} or later with onnx.version_converter",
+            node="",
+            operator="",
+            missing=(text,),
+        )
+    reading = _Reading(onnx, version)
+    graph = reading.graph(proto.graph)
+    inputs = tuple(reading.port(one) for one in proto.graph.input)
+    outputs = tuple(reading.port(one) for one in proto.graph.output)
+    reading.require_nothing_missing()
+    graph.fold(device, {})
+    return Model(device, graph, inputs, outputs, version)
+
+
+def _package() -> Any:
+    try:
+        import onnx  # an extra
+        import onnx.inliner
+    except ImportError as error:
+        text = 'reading an ONNX model needs the package onnx: pip install "accel-lab[onnx]"'
+        raise ModelError(text) from error
+    return onnx
+
+
+def _read(onnx: Any, source: Any) -> Any:
+    """Return a valid `ModelProto`, in which what is no operator here is written out.
+
+    Raises:
+        ModelError: it is none.
+    """
+    try:
+        if isinstance(source, onnx.ModelProto):
+            proto = source
+        elif isinstance(source, bytes):
+            proto = onnx.load_model_from_string(source)
+        else:
+            proto = onnx.load(os.fspath(source))
+        onnx.checker.check_model(proto)
+        # Functions of the model, and operators that ONNX defines by others.
+        kept = [("", name) for name in OPERATORS]
+        return onnx.inliner.inline_selected_functions(
+            proto, kept, exclude=True, inline_schema_functions=True
+        )
+    except (OSError, TypeError, ValueError, RuntimeError, onnx.checker.ValidationError) as error:
+        raise ModelError(f"no ONNX model can be read: {error}") from error
+    except Exception as error:
+        if type(error).__name__ != "DecodeError":  # of protobuf, which onnx brings along
+            raise
+        raise ModelError(f"no ONNX model can be read: {error}") from error
+
+
+class _Reading:
+    """Reads one model's graphs, and gathers what is missing."""
+
+    def __init__(self, onnx: Any, version: int) -> None:
+        self.onnx, self.version = onnx, version
+        self._missing: dict[str, tuple[str, str]] = {}
+
+    def graph(self, proto: Any) -> Graph:
+        """Return a graph."""
+        constants = {one.name: self._array(one, one.name) for one in proto.initializer}
+        for one in proto.sparse_initializer:
+            self._miss(one.values.name, "", f"{one.values.name} is a sparse initializer")
+        nodes = [self._node(one) for one in proto.node]
+        inputs = tuple(one.name for one in proto.input)
+        outputs = tuple(one.name for one in proto.output)
+        made = {*inputs, *constants}.union(*(node.outputs for node in nodes))
+        used = {*outputs}.union(*(_used(node) for node in nodes))
+        return Graph(inputs, outputs, nodes, frozenset(used - made - {""}), constants)
+
+    def _node(self, proto: Any) -> Node:
+        own, name = proto.domain in DOMAINS, proto.op_type
+        label = name if own else f"{proto.domain}.{name}"
+        where = proto.name or ", ".join(filter(None, proto.output))
+        attributes = {one.name: self._attribute(one, where, label) for one in proto.attribute}
+        found: Operator | None = OPERATORS.get(name) if own else None
+        node = Node(
+            proto.name,
+            name,
+            self.version,
+            tuple(proto.input),
+            tuple(proto.output),
+            attributes,
+            found or Operator(_none),
+        )
+        if found is None:
+            self._miss(where, label, f"operator {label}")
+        elif found.refuses is not None and (text := found.refuses(node)):
+            self._miss(where, label, f"{label}: {text}")
+        return node
+
+    def _attribute(self, proto: Any, where: str, label: str) -> Any:
+        kinds = self.onnx.AttributeProto
+        if proto.type == kinds.GRAPH:
+            return self.graph(proto.g)
+        if proto.type == kinds.TENSOR:
+            return self._array(proto.t, where, label)
+        if proto.type == kinds.STRING:
+            return proto.s.decode(errors="replace")
+        if proto.type == kinds.STRINGS:
+            return [one.decode(errors="replace") for one in proto.strings]
+        if proto.type in (kinds.FLOAT, kinds.INT, kinds.FLOATS, kinds.INTS):
+            value = self.onnx.helper.get_attribute_value(proto)
+            return value if isinstance(value, int | float) else list(value)
+        if proto.type == kinds.TYPE_PROTO:
+            return proto.tp
+        self._miss(where, label, f"{label}: attribute {proto.name}")
+        return None
+
+    def _array(self, proto: Any, where: str, label: str = "") -> Any:
+        dtype = self._dtype(proto.data_type)
+        if dtype not in NAMES:
+            self._miss(where, label, f"dtype {dtype}")
+            return np.zeros(0)
+        # A copy: what protobuf has in between is let go.
+        return np.array(self.onnx.numpy_helper.to_array(proto))
+
+    def _dtype(self, code: int) -> str:
+        if code == self.onnx.TensorProto.STRING:
+            return "string"
+        try:
+            return str(self.onnx.helper.tensor_dtype_to_np_dtype(code))
+        except KeyError:
+            return f"number {code}"
+
+    def port(self, proto: Any) -> Port:
+        """Return what an input or an output is."""
+        kind = proto.type.WhichOneof("value")
+        of, is_tensor = proto.type, kind == "tensor_type"
+        while of.WhichOneof("value") in ("sequence_type", "optional_type"):
+            of = getattr(of, of.WhichOneof("value")).elem_type
+        if of.WhichOneof("value") != "tensor_type":
+            self._miss(proto.name, "", f"{proto.name} is a {kind}")
+            return Port(proto.name, "", None, is_tensor)
+        tensor = of.tensor_type
+        dtype = self._dtype(tensor.elem_type)
+        if dtype not in NAMES:
+            self._miss(proto.name, "", f"dtype {dtype} of {proto.name}")
+        if not tensor.HasField("shape"):
+            return Port(proto.name, dtype, None, is_tensor)
+        return Port(proto.name, dtype, tuple(map(_extent, tensor.shape.dim)), is_tensor)
+
+    def _miss(self, node: str, operator: str, text: str) -> None:
+        told = f"{operator} of operator set {self.version}" if operator else ""
+        self._missing.setdefault(text, (node, told))
+
+    def require_nothing_missing(self) -> None:
+        """Refuse the model if something is missing.
+
+        Raises:
+            UnsupportedModel: something is.
+        """
+        if not self._missing:
+            return
+        missing = tuple(self._missing)
+        node, operator = self._missing[missing[0]]
+        at = f", first at node {node}" if node else ""
+        text = f"the model asks for what there is not{at}: {'; '.join(missing)}"
+        raise UnsupportedModel(text, node=node, operator=operator, missing=missing)
+
+
+def _extent(dim: Any) -> int | str | None:
+    if dim.HasField("dim_value"):
+        return dim.dim_value if dim.dim_value > 0 else None  # some exporters write 0 or -1 for any
+    return dim.dim_param or None
+
+
+def _used(node: Node) -> Iterable[str]:
+    """Return the names that a node uses, also inside its subgraphs."""
+    graphs = [one for one in node.attributes.values() if isinstance(one, Graph)]
+    return {*node.inputs}.union(*(graph.captured for graph in graphs))
+
+
+def _none(*_: Any) -> Any:
+    raise AssertionError
+
+
+assert operators  # whose import registers them
