@@ -1,7 +1,6 @@
 """Reading a model: the file's nodes, constants and subgraphs, and what it asks for in vain."""
 
 import os
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -10,15 +9,13 @@ from accel_lab.compute.arrays.dtypes import NAMES
 from accel_lab.compute.device import Device, device_first
 from accel_lab.onnx import operators
 from accel_lab.onnx.errors import ModelError, UnsupportedModel
-from accel_lab.onnx.graph import Graph
+from accel_lab.onnx.graph import Graph, used_by
 from accel_lab.onnx.model import Model, Port
 from accel_lab.onnx.node import Node
-from accel_lab.onnx.registry import OPERATORS, Operator
+from accel_lab.onnx.registry import OLDEST, OPERATORS, Operator
 
 DOMAINS = ("", "ai.onnx")
 """How ONNX's own domain is written."""
-OLDEST = 11
-"""The oldest version of the operator set that is read."""
 
 
 def load(source: str | os.PathLike[str] | bytes | Any, device: Device) -> Model:
@@ -77,17 +74,50 @@ def _read(onnx: Any, source: Any) -> Any:
         else:
             proto = onnx.load(os.fspath(source))
         onnx.checker.check_model(proto)
-        # Functions of the model, and operators that ONNX defines by others.
-        kept = [("", name) for name in OPERATORS]
-        return onnx.inliner.inline_selected_functions(
-            proto, kept, exclude=True, inline_schema_functions=True
-        )
-    except (OSError, TypeError, ValueError, RuntimeError, onnx.checker.ValidationError) as error:
+        return _written_out(onnx, proto)
+    except (OSError, TypeError, ValueError, onnx.checker.ValidationError) as error:
         raise ModelError(f"no ONNX model can be read: {error}") from error
     except Exception as error:
         if type(error).__name__ != "DecodeError":  # of protobuf, which onnx brings along
             raise
         raise ModelError(f"no ONNX model can be read: {error}") from error
+
+
+def _written_out(onnx: Any, proto: Any) -> Any:
+    """Return a model without functions of its own, and without operators that ONNX makes of others.
+
+    Those that there are here stay.
+    """
+    made = onnx.ModelProto()
+    made.CopyFrom(proto)
+    versions = {one.domain: one.version for one in proto.opset_import}
+    _say_defaults(onnx, made.graph, versions)
+    kept = [("", name) for name in OPERATORS]
+    inline = onnx.inliner.inline_selected_functions
+    try:
+        return inline(made, kept, exclude=True, inline_schema_functions=True)
+    except RuntimeError:
+        # It needs the type of each input, also of one that is left out: what is not written out
+        # is refused by name.
+        return inline(made, [], exclude=True)
+
+
+def _say_defaults(onnx: Any, graph: Any, versions: dict[str, int]) -> None:
+    """Add to nodes that will be written out the attributes that nobody has said."""
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                _say_defaults(onnx, attribute.g, versions)
+        if node.op_type in OPERATORS or node.domain not in versions:
+            continue
+        try:
+            schema = onnx.defs.get_schema(node.op_type, versions[node.domain], node.domain)
+        except onnx.defs.SchemaError:  # a function of the model
+            continue
+        said = {attribute.name for attribute in node.attribute}
+        for name, attribute in schema.attributes.items():
+            if name not in said and attribute.default_value.type:
+                node.attribute.append(attribute.default_value)
 
 
 class _Reading:
@@ -106,8 +136,8 @@ class _Reading:
         inputs = tuple(one.name for one in proto.input)
         outputs = tuple(one.name for one in proto.output)
         made = {*inputs, *constants}.union(*(node.outputs for node in nodes))
-        used = {*outputs}.union(*(_used(node) for node in nodes))
-        return Graph(inputs, outputs, nodes, frozenset(used - made - {""}), constants)
+        used = {*outputs}.union(*map(used_by, nodes))
+        return Graph(inputs, outputs, nodes, frozenset(used - made), constants)
 
     def _node(self, proto: Any) -> Node:
         own, name = proto.domain in DOMAINS, proto.op_type
@@ -126,6 +156,8 @@ class _Reading:
         )
         if found is None:
             self._miss(where, label, f"operator {label}")
+        elif self.version < found.since:
+            self._miss(where, label, f"{label} before version {found.since}")
         elif found.refuses is not None and (text := found.refuses(node)):
             self._miss(where, label, f"{label}: {text}")
         return node
@@ -204,12 +236,6 @@ def _extent(dim: Any) -> int | str | None:
     if dim.HasField("dim_value"):
         return dim.dim_value if dim.dim_value > 0 else None  # some exporters write 0 or -1 for any
     return dim.dim_param or None
-
-
-def _used(node: Node) -> Iterable[str]:
-    """Return the names that a node uses, also inside its subgraphs."""
-    graphs = [one for one in node.attributes.values() if isinstance(one, Graph)]
-    return {*node.inputs}.union(*(graph.captured for graph in graphs))
 
 
 def _none(*_: Any) -> Any:

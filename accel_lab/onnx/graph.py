@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from accel_lab.compute.device import Device
-from accel_lab.errors import AccelError
+from accel_lab.errors import AccelError, InvalidArgument
 from accel_lab.libraries.array import library as array
 from accel_lab.onnx.node import Call, Node, is_there, on_device, on_host
 from accel_lab.onnx.values import SMALL, Value
@@ -100,14 +100,16 @@ class Graph:
             left.append(node)
         self.nodes = left
         self._find_last_uses()
+        used = {*self.outputs}.union(*map(used_by, left))
+        self.constants = {n: v for n, v in self.constants.items() if n in used}
 
     def _find_last_uses(self) -> None:
         """Note behind each node what it was the last to use."""
         self.last, seen = [()] * len(self.nodes), {*self.outputs}
         for at in reversed(range(len(self.nodes))):
             node = self.nodes[at]
-            used = {*node.inputs, *node.outputs}.union(*(g.captured for g in subgraphs(node)))
-            self.last[at] = tuple(name for name in used - seen if name)
+            used = ({*node.outputs} | used_by(node)) - {""}
+            self.last[at] = tuple(name for name in used - seen)
             seen |= used
 
     def run(
@@ -119,6 +121,11 @@ class Graph:
             scope.keep(node.outputs, run_node(node, scope, device))
             scope.let_go(last)
         return [scope[name] for name in self.outputs]
+
+
+def used_by(node: Node) -> set[str]:
+    """Return the names that a node uses, also inside its subgraphs."""
+    return {*node.inputs}.union(*(graph.captured for graph in subgraphs(node))) - {""}
 
 
 def subgraphs(node: Node) -> list[Graph]:
@@ -147,5 +154,8 @@ def run_node(node: Node, scope: Scope, device: Device) -> tuple[Value, ...]:
     except AccelError as error:
         error.add_note(f"in node {node} ({node.op_type}) of an ONNX model")
         raise
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        text = f"node {node} ({node.op_type}) of an ONNX model: {error}"
+        raise InvalidArgument(text) from error
     results = made if isinstance(made, tuple) else (made,)
     return tuple(np.asarray(one) if isinstance(one, np.generic) else one for one in results)

@@ -6,6 +6,9 @@ from typing import Any
 
 from accel_lab.onnx.node import Node
 
+OLDEST = 7
+"""The oldest version of the operator set that is read: in older ones operands broadcast otherwise."""
+
 Function = Callable[..., Any]
 Check = Callable[[Node], str | None]
 
@@ -19,6 +22,7 @@ class Operator:
         anywhere: whether it computes with NumPy where no input is on the device.
         host: the inputs that it wants as NumPy arrays: shapes, axes and the like.
         pure: whether it gives the same of the same, and so is computed once of constants.
+        since: the oldest version of the operator set in which it means the same.
         refuses: what is missing for a node, told when the model is loaded.
     """
 
@@ -26,6 +30,7 @@ class Operator:
     anywhere: bool = False
     host: frozenset[int] = frozenset()
     pure: bool = True
+    since: int = OLDEST
     refuses: Check | None = None
 
 
@@ -38,13 +43,14 @@ def operator(
     anywhere: bool = False,
     host: Iterable[int] = (),
     pure: bool = True,
+    since: int = OLDEST,
     refuses: Check | None = None,
 ) -> Callable[[Function], Function]:
     """Register a function for operators of these names."""
 
     def register(function: Function) -> Function:
         for name in names:
-            OPERATORS[name] = Operator(function, anywhere, frozenset(host), pure, refuses)
+            OPERATORS[name] = Operator(function, anywhere, frozenset(host), pure, since, refuses)
         return function
 
     return register

@@ -46,7 +46,7 @@ def loop(call: Call, most: Any, condition: Any, *carried: Any) -> Any:
     return *values, *[_joined(call, line) for line in turns]
 
 
-@operator("Scan", anywhere=True, pure=False)
+@operator("Scan", anywhere=True, pure=False, since=9)
 def scan(call: Call, *given: Any) -> Any:
     """Run a graph for each element along an axis, with a state."""
     body, count = call.get("body"), call.get("num_scan_inputs")

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from accel_lab.compute.arrays.dtypes import numpy_dtype
+from accel_lab.compute.arrays.dtypes import NAMES, numpy_dtype
 from accel_lab.errors import InvalidArgument
-from accel_lab.onnx.node import Call
+from accel_lab.onnx.node import Call, Node
 from accel_lab.onnx.registry import operator
 from accel_lab.onnx.values import cast, dtype_of, is_floating, like
 
@@ -135,7 +135,7 @@ def where(call: Call, condition: Any, x: Any, y: Any) -> Any:
     return call.xp.where(condition, x, y)
 
 
-@operator("Clip", anywhere=True)
+@operator("Clip", anywhere=True, since=11)
 def clip(call: Call, x: Any, low: Any = None, high: Any = None) -> Any:
     """Return the elements within limits."""
     above = x if low is None else np.maximum(x, low)
@@ -153,7 +153,18 @@ def is_inf(call: Call, x: Any) -> Any:
     return found
 
 
-@operator("Cast", "CastLike", anywhere=True)
+def no_dtype(name: str) -> Any:
+    """Return what says of a node that a dtype it names is none of accel_lab's."""
+
+    def missing(node: Node) -> str | None:
+        code = node.get(name, 0)
+        dtype = "string" if code == 8 else str(onnx_dtype(code)) if code else ""  # noqa: PLR2004
+        return f"dtype {dtype}" if dtype and dtype not in NAMES else None
+
+    return missing
+
+
+@operator("Cast", "CastLike", anywhere=True, refuses=no_dtype("to"))
 def casting(call: Call, x: Any, model: Any = None) -> Any:
     """Return the elements in another dtype."""
     to = call.node.attributes["to"] if model is None else None

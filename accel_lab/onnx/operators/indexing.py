@@ -135,7 +135,7 @@ def tensor_scatter(call: Call, x: Any, update: Any, starts: Any = None) -> Any:
     is_circular = call.get("mode", "linear") == "circular"
     for row, start in enumerate(first):
         steps = np.arange(length) + int(start)
-        index = [row, *[slice(None)] * (x.ndim - 1)]
-        index[at] = steps % extent if is_circular else slice(int(start), int(start) + length)
-        array.assign(made, tuple(index), update[row])
+        places = steps % extent if is_circular else slice(int(start), int(start) + length)
+        whole = (slice(None),) * (at - 1)
+        array.assign(made[row], (*whole, places), update[row])
     return made

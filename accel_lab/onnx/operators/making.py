@@ -9,7 +9,7 @@ from accel_lab.compute.arrays.dtypes import canonical, numpy_dtype
 from accel_lab.libraries.array import library as array
 from accel_lab.libraries.rng import library as rng
 from accel_lab.onnx.node import Call, Node
-from accel_lab.onnx.operators.elementwise import onnx_dtype
+from accel_lab.onnx.operators.elementwise import no_dtype, onnx_dtype
 from accel_lab.onnx.registry import operator
 from accel_lab.onnx.values import SMALL, cast, dtype_of, filled, ints
 
@@ -64,7 +64,7 @@ def numbers(call: Call, start: Any, limit: Any, delta: Any) -> Any:
     return cast(np.arange(count) * delta + start, dtype)
 
 
-@operator("EyeLike", anywhere=True)
+@operator("EyeLike", anywhere=True, refuses=no_dtype("dtype"))
 def eye_like(call: Call, x: Any) -> Any:
     """Return a matrix with ones on a diagonal."""
     dtype = canonical(onnx_dtype(call.get("dtype"))) if call.get("dtype") else dtype_of(x)
@@ -94,7 +94,7 @@ def _seed(call: Call) -> int | None:
     return None if seed is None else int(np.float32(seed).view(np.uint32))
 
 
-@operator("RandomUniform", "RandomUniformLike", pure=False)
+@operator("RandomUniform", "RandomUniformLike", pure=False, refuses=no_dtype("dtype"))
 def random_uniform(call: Call, x: Any = None) -> Any:
     """Return numbers that are spread evenly."""
     shape = tuple(call.get("shape", ())) if x is None else x.shape
@@ -103,7 +103,7 @@ def random_uniform(call: Call, x: Any = None) -> Any:
     return cast(drawn, _dtype(call, x))
 
 
-@operator("RandomNormal", "RandomNormalLike", pure=False)
+@operator("RandomNormal", "RandomNormalLike", pure=False, refuses=no_dtype("dtype"))
 def random_normal(call: Call, x: Any = None) -> Any:
     """Return numbers that are distributed normally."""
     shape = tuple(call.get("shape", ())) if x is None else x.shape
@@ -112,7 +112,7 @@ def random_normal(call: Call, x: Any = None) -> Any:
     return cast(drawn, _dtype(call, x))
 
 
-@operator("Bernoulli", pure=False)
+@operator("Bernoulli", pure=False, refuses=no_dtype("dtype"))
 def bernoulli(call: Call, x: Any) -> Any:
     """Return 1 with the probability that each element is."""
     drawn = rng.uniform(call.device, x.shape, "float32", seed=_seed(call))

@@ -21,7 +21,7 @@ def arg_extreme(call: Call, x: Any) -> Any:
     return find(array.flip(x, at), at, keepdims=keep) * -1 + (x.shape[at] - 1)
 
 
-@operator("TopK", host=(1,))
+@operator("TopK", host=(1,), since=10)
 def top_k(call: Call, x: Any, count: Any) -> Any:
     """Return the largest or the least elements along an axis, in order, and where they are."""
     at, k = axis_from_0(call.get("axis", -1), x.ndim), int(count.reshape(()))
@@ -42,9 +42,10 @@ def _along_axis(node: Node) -> str | None:
 @operator("Unique", refuses=_along_axis)
 def unique(call: Call, x: Any) -> Any:
     """Return each element once, where it is first, which one each is, and how often it is there."""
-    made = array.unique(x, return_index=True, return_inverse=True, return_counts=True)
+    wide = cast(x, "float32") if dtype_of(x) == "bfloat16" else x
+    made = array.unique(wide, return_index=True, return_inverse=True, return_counts=True)
     values, first, inverse, counts = made
-    inverse = inverse.reshape(-1)
+    values, inverse = cast(values, dtype_of(x)), inverse.reshape(-1)
     if call.get("sorted", 1):
         return values, first, inverse, counts
     order = array.argsort(first)

@@ -4,20 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from accel_lab.compute.arrays.dtypes import NAMES
 from accel_lab.libraries.array import library as array
 from accel_lab.libraries.dnn import library as dnn
-from accel_lab.onnx.node import Call, Node
+from accel_lab.onnx.node import Call
 from accel_lab.onnx.operators.convolution import slides
-from accel_lab.onnx.operators.elementwise import onnx_dtype, saturated
+from accel_lab.onnx.operators.elementwise import no_dtype, onnx_dtype, saturated
 from accel_lab.onnx.registry import operator
 from accel_lab.onnx.values import axis_from_0, cast, dtype_of, limits
-
-
-def _no_dtype(node: Node) -> str | None:
-    code = node.get("output_dtype", 0)
-    dtype = str(onnx_dtype(code)) if code else "uint8"
-    return None if dtype in NAMES else f"dtype {dtype}"
 
 
 def _spread(call: Call, x: Any, scale: Any) -> Any:
@@ -31,7 +24,7 @@ def _spread(call: Call, x: Any, scale: Any) -> Any:
     return many[(*[slice(None)] * at, slice(x.shape[at]))]
 
 
-@operator("QuantizeLinear", anywhere=True, refuses=_no_dtype)
+@operator("QuantizeLinear", anywhere=True, refuses=no_dtype("output_dtype"))
 def quantize(call: Call, x: Any, scale: Any, zero: Any = None) -> Any:
     """Return x / scale, rounded, plus the zero point, within the range of its dtype."""
     code = call.get("output_dtype", 0)
@@ -52,7 +45,7 @@ def rounded(call: Call, wide: Any, zero: Any, dtype: str) -> Any:
     return cast(np.minimum(np.maximum(whole, float(low)), float(high)), dtype)
 
 
-@operator("DequantizeLinear", anywhere=True)
+@operator("DequantizeLinear", anywhere=True, refuses=no_dtype("output_dtype"))
 def dequantize(call: Call, x: Any, scale: Any, zero: Any = None) -> Any:
     """Return x without its zero point, times the scale."""
     code = call.get("output_dtype", 0)

@@ -20,7 +20,7 @@ def _no_mode(node: Node) -> str | None:
     return None if mode in _COORDINATES else f"coordinate_transformation_mode {mode}"
 
 
-@operator("Resize", host=(1, 2, 3), refuses=_no_mode)
+@operator("Resize", host=(1, 2, 3), since=11, refuses=_no_mode)
 def resize(call: Call, x: Any, roi: Any = None, scales: Any = None, sizes: Any = None) -> Any:
     """Return an image of other extents: each axis is resized by itself."""
     axes = [axis_from_0(n, x.ndim) for n in call.get("axes") or range(x.ndim)]
@@ -50,7 +50,7 @@ def resize(call: Call, x: Any, roi: Any = None, scales: Any = None, sizes: Any =
     return like(x, made)
 
 
-@operator("Upsample", host=(1,))
+@operator("Upsample", host=(1,), since=9)
 def upsample(call: Call, x: Any, scales: Any) -> Any:
     """Return a larger image, by the nearest element or on lines between them."""
     made = x

@@ -95,7 +95,7 @@ def tile(call: Call, x: Any, repeats: Any) -> Any:
     return call.xp.tile(x, ints(repeats))
 
 
-@operator("Slice", host=(1, 2, 3, 4), anywhere=True)
+@operator("Slice", host=(1, 2, 3, 4), anywhere=True, since=10)
 def part(
     call: Call, x: Any, starts: Any, ends: Any, axes: Any = None, steps: Any = None
 ) -> Any:
@@ -115,7 +115,7 @@ def _no_mode(node: Node) -> str | None:
     return None if mode in ("constant", "reflect", "edge", "wrap") else f"mode {mode!r}"
 
 
-@operator("Pad", host=(1, 3), anywhere=True, refuses=_no_mode)
+@operator("Pad", host=(1, 3), anywhere=True, since=11, refuses=_no_mode)
 def padding(call: Call, x: Any, pads: Any, value: Any = None, axes: Any = None) -> Any:
     """Return a tensor with more at its ends, or, by numbers below 0, less."""
     along = range(x.ndim) if axes is None else [axis_from_0(n, x.ndim) for n in ints(axes)]
@@ -159,7 +159,8 @@ def depth_to_space(call: Call, x: Any) -> Any:
 def space_to_depth(call: Call, x: Any) -> Any:
     """Return channels made of blocks of extents."""
     (n, c, h, w), b = x.shape, call.get("blocksize")
-    parts = x.reshape((n, c, h // b, b, w // b, b)).transpose((0, 3, 5, 1, 2, 4))
+    order = (0, 3, 5, 1, 2, 4) if call.get("mode", "DCR") == "DCR" else (0, 1, 3, 5, 2, 4)
+    parts = x.reshape((n, c, h // b, b, w // b, b)).transpose(order)
     return parts.reshape((n, c * b * b, h // b, w // b))
 
 
