@@ -7,6 +7,7 @@ file; what the file asks for and there is not, is refused when it is loaded.
 Runs in the notebook's process.
 """
 
+from accel_lab.onnx import operators as operators
 from accel_lab.onnx.errors import ModelError as ModelError
 from accel_lab.onnx.errors import UnsupportedModel as UnsupportedModel
 from accel_lab.onnx.file import load as load

@@ -6,7 +6,9 @@ from accel_lab.errors import AccelError
 class ModelError(AccelError):
     """A file is no ONNX model, or cannot be read; the text says why."""
 
-    remedy = 'Do what the text says. Reading needs the package `onnx`: pip install "accel-lab[onnx]".'
+    remedy = (
+        'Do what the text says. Reading needs the package `onnx`: pip install "accel-lab[onnx]".'
+    )
 
 
 class UnsupportedModel(ModelError, fields=("node", "operator", "missing")):

@@ -7,7 +7,6 @@ import numpy as np
 
 from accel_lab.compute.arrays.dtypes import NAMES
 from accel_lab.compute.device import Device, device_first
-from accel_lab.onnx import operators
 from accel_lab.onnx.errors import ModelError, UnsupportedModel
 from accel_lab.onnx.graph import Graph, used_by
 from accel_lab.onnx.model import Model, Port
@@ -168,15 +167,12 @@ class _Reading:
             return self.graph(proto.g)
         if proto.type == kinds.TENSOR:
             return self._array(proto.t, where, label)
-        if proto.type == kinds.STRING:
-            return proto.s.decode(errors="replace")
-        if proto.type == kinds.STRINGS:
-            return [one.decode(errors="replace") for one in proto.strings]
-        if proto.type in (kinds.FLOAT, kinds.INT, kinds.FLOATS, kinds.INTS):
+        if proto.type in (kinds.STRING, kinds.FLOAT, kinds.INT, kinds.TYPE_PROTO):
             value = self.onnx.helper.get_attribute_value(proto)
-            return value if isinstance(value, int | float) else list(value)
-        if proto.type == kinds.TYPE_PROTO:
-            return proto.tp
+            return value.decode(errors="replace") if isinstance(value, bytes) else value
+        if proto.type in (kinds.STRINGS, kinds.FLOATS, kinds.INTS):
+            values = self.onnx.helper.get_attribute_value(proto)
+            return [v.decode(errors="replace") if isinstance(v, bytes) else v for v in values]
         self._miss(where, label, f"{label}: attribute {proto.name}")
         return None
 
@@ -239,7 +235,5 @@ def _extent(dim: Any) -> int | str | None:
 
 
 def _none(*_: Any) -> Any:
+    """Stand for an operator that there is not; the model is refused."""
     raise AssertionError
-
-
-assert operators  # whose import registers them

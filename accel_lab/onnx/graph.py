@@ -1,8 +1,7 @@
-"""A graph that runs: nodes in order, constants computed once, values let go after their last use."""
+"""A graph that runs: its nodes in order, values let go after their last use."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -33,20 +32,20 @@ class Scope:
         """Return a value on the device; a constant is put once."""
         if not isinstance(value, np.ndarray | list):
             return value
-        graph = self._home(name)
+        graph = self.home(name)
         if graph is None:
             return on_device(device, value)
         if name not in graph.placed:
             graph.placed[name] = on_device(device, value)
         return graph.placed[name]
 
-    def _home(self, name: str) -> "Graph | None":
+    def home(self, name: str) -> "Graph | None":
         """Return the graph of which a name is a constant."""
         if name in self._values:
             return None
         if name in self._graph.constants:
             return self._graph
-        return self._around._home(name) if self._around is not None else None
+        return self._around.home(name) if self._around is not None else None
 
     def keep(self, names: Iterable[str], values: Iterable[Value]) -> None:
         """Take in what a node made."""

@@ -71,7 +71,7 @@ class Model:
             raise InvalidArgument(f"the model takes {len(self.inputs)} inputs, not {len(given)}")
         inputs = dict(zip(self.inputs, given, strict=False))
         if twice := inputs.keys() & named.keys():
-            raise InvalidArgument(f"the model's input {sorted(twice)[0]} is given twice")
+            raise InvalidArgument(f"the model's input {min(twice)} is given twice")
         made = tuple(self.run({**inputs, **named}).values())
         return made[0] if len(made) == 1 else made
 
@@ -83,7 +83,7 @@ class Model:
         """
         if unknown := inputs.keys() - self.inputs.keys():
             known = ", ".join(self.inputs)
-            raise InvalidArgument(f"the model has no input {sorted(unknown)[0]!r}, but {known}")
+            raise InvalidArgument(f"the model has no input {min(unknown)!r}, but {known}")
         extents: dict[str, int] = {}
         values = {}
         for port in self.inputs.values():

@@ -7,7 +7,7 @@ from typing import Any
 from accel_lab.onnx.node import Node
 
 OLDEST = 7
-"""The oldest version of the operator set that is read: in older ones operands broadcast otherwise."""
+"""The oldest version of the operator set: in those before it operands broadcast otherwise."""
 
 Function = Callable[..., Any]
 Check = Callable[[Node], str | None]

@@ -1,4 +1,4 @@
-"""What flows through a graph: handles on the device, NumPy arrays in the notebook, lists of them."""
+"""What flows through a graph: handles, NumPy arrays in the notebook, lists of them."""
 
 from typing import Any, TypeAlias
 

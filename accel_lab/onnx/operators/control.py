@@ -1,4 +1,4 @@
-"""Branches, loops, sequences: what is decided in the notebook, of values it may have to wait for."""
+"""Branches, loops, sequences: what the notebook decides, of values that it may wait for."""
 
 from typing import Any
 
@@ -54,8 +54,10 @@ def scan(call: Call, *given: Any) -> Any:
     outputs = len(body.outputs) - len(state)
     axes = call.get("scan_input_axes") or [0] * count
     back = call.get("scan_input_directions") or [0] * count
-    lines = [_elements(x, axis_from_0(at, x.ndim), turned)
-             for x, at, turned in zip(several, axes, back, strict=True)]
+    lines = [
+        _elements(x, axis_from_0(at, x.ndim), turned)
+        for x, at, turned in zip(several, axes, back, strict=True)
+    ]
     turns: list[list[Any]] = [[] for _ in range(outputs)]
     for elements in zip(*lines, strict=True):
         inputs = dict(zip(body.inputs, (*state, *elements), strict=True))

@@ -77,7 +77,9 @@ def conv_transpose(call: Call, x: Any, w: Any, bias: Any = None) -> Any:
     extra = tuple(call.get("output_padding") or (0,) * ndim)
     several = zip(extents, window, strides, dilations, strict=True)
     reached = [(n - 1) * s + d * (k - 1) + 1 for n, k, s, d in several]
-    before, wanted = _cut(call, extents, strides, [n + e for n, e in zip(reached, extra, strict=True)])
+    before, wanted = _cut(
+        call, extents, strides, [n + e for n, e in zip(reached, extra, strict=True)]
+    )
     made = dnn.conv_transpose(
         x, w, bias, stride=strides, dilation=dilations, groups=call.get("group", 1)
     )

@@ -178,7 +178,7 @@ def saturated(call: Call, x: Any, dtype: str) -> Any:
     """Return numbers cut to the range of a narrow float; NaN stays."""
     import ml_dtypes  # a dependency, which is not needed before
 
-    most = float(ml_dtypes.finfo(numpy_dtype(dtype)).max)
+    most = float(ml_dtypes.finfo(numpy_dtype(dtype)).max)  # type: ignore[no-untyped-call]
     return np.minimum(np.maximum(x, -most), most)
 
 
@@ -186,7 +186,8 @@ def onnx_dtype(code: int) -> np.dtype[Any]:
     """Return the dtype of a number of ONNX's."""
     import onnx  # an extra; it has read the file
 
-    return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(code))
+    dtype: np.dtype[Any] = onnx.helper.tensor_dtype_to_np_dtype(code)
+    return dtype
 
 
 @operator("Identity", anywhere=True)
@@ -196,7 +197,7 @@ def identity(call: Call, x: Any) -> Any:
 
 
 @operator("Dropout", anywhere=True, host=(2,))
-def dropout(call: Call, x: Any, ratio: Any = None, training: Any = None) -> Any:
+def dropout(call: Call, x: Any, _ratio: Any = None, training: Any = None) -> Any:
     """Return the same, and a mask of what is kept: all."""
     if training is not None and bool(training):
         raise InvalidArgument("Dropout with training_mode: a model is run to infer here")

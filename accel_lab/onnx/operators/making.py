@@ -68,7 +68,8 @@ def numbers(call: Call, start: Any, limit: Any, delta: Any) -> Any:
 def eye_like(call: Call, x: Any) -> Any:
     """Return a matrix with ones on a diagonal."""
     dtype = canonical(onnx_dtype(call.get("dtype"))) if call.get("dtype") else dtype_of(x)
-    return array.eye(call.device, *x.shape, call.get("k", 0), dtype)
+    rows, columns = x.shape
+    return array.eye(call.device, rows, columns, call.get("k", 0), dtype)
 
 
 @operator("OneHot", host=(1, 2))

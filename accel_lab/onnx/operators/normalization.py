@@ -37,8 +37,10 @@ def instance_normalization(call: Call, x: Any, scale: Any, bias: Any) -> Any:
 def group_normalization(call: Call, x: Any, scale: Any, bias: Any) -> Any:
     """Normalize groups of channels; before version 21 scale and bias are of groups."""
     groups, channels = call.get("num_groups"), x.shape[1]
-    parameters = [one if one.shape[0] == channels else array.repeat(one, channels // groups)
-                  for one in (scale, bias)]
+    parameters = [
+        one if one.shape[0] == channels else array.repeat(one, channels // groups)
+        for one in (scale, bias)
+    ]
     return dnn.group_norm(x, *parameters, groups=groups, epsilon=call.get("epsilon", _EPSILON))
 
 
@@ -53,7 +55,9 @@ def layer_normalization(call: Call, x: Any, scale: Any, bias: Any = None) -> Any
     wide = x if dtype_of(x) == "float64" else cast(x, "float32")
     mean = wide.mean(axis=axes, keepdims=True)
     centred = wide - mean
-    inverse = array.reciprocal(array.sqrt((centred * centred).mean(axis=axes, keepdims=True) + epsilon))
+    inverse = array.reciprocal(
+        array.sqrt((centred * centred).mean(axis=axes, keepdims=True) + epsilon)
+    )
     y = like(x, centred * inverse) * scale
     return (y if bias is None else y + bias), mean, inverse
 

@@ -49,13 +49,18 @@ def _is_plain(x: Any, how: Slides, beyond: tuple[int, ...]) -> bool:
     )
 
 
-def elements(x: Any, how: Slides, places: tuple[int, ...], beyond: tuple[int, ...], fill: Any) -> Any:
+def elements(
+    x: Any, how: Slides, places: tuple[int, ...], beyond: tuple[int, ...], fill: Any
+) -> Any:
     """Give each element of the window, at all places: a view of what is padded."""
     wide = replace(how, after=tuple(a + b for a, b in zip(how.after, beyond, strict=True)))
     padded = array.pad(x, wide.widths, constant_values=fill) if any(map(any, wide.widths)) else x
     for at in product(*map(range, how.window)):
         several = zip(at, places, how.strides, how.dilations, strict=True)
-        yield at, padded[(..., *[slice(i * d, i * d + (p - 1) * s + 1, s) for i, p, s, d in several])]
+        yield (
+            at,
+            padded[(..., *[slice(i * d, i * d + (p - 1) * s + 1, s) for i, p, s, d in several])],
+        )
 
 
 @operator("MaxPool")
@@ -67,7 +72,8 @@ def max_pool(call: Call, x: Any) -> Any:
             x, how.window, stride=how.strides, padding=how.before, dilation=how.dilations
         )
     low = -math.inf if is_floating(x) else int(np.iinfo(dtype_of(x)).min)
-    best, where = None, None
+    best: Any = None
+    where: Any = None
     for at, one in elements(x, how, places, beyond, low):
         if best is None:
             best, where = one, _places_of(call, x, how, places, at)
@@ -133,7 +139,8 @@ def average_pool(call: Call, x: Any) -> Any:
 def lp_pool(call: Call, x: Any) -> Any:
     """Return the p-norm of each window."""
     how, places, beyond = _pooling(call, x)
-    p, total = call.get("p", 2), 0.0
+    p = call.get("p", 2)
+    total: Any = 0.0
     for _, one in elements(x, how, places, beyond, 0):
         total = abs(one) ** p + total
     return like(x, total ** (1.0 / p))
@@ -173,7 +180,8 @@ def lrn(call: Call, x: Any) -> Any:
     squares = x * x
     before = (size - 1) // 2
     widths = [(0, 0), (before, size - 1 - before), *[(0, 0)] * (x.ndim - 2)]
-    padded, total = array.pad(squares, widths), 0.0
+    padded = array.pad(squares, widths)
+    total: Any = 0.0
     for k in range(size):
         total = padded[:, k : k + x.shape[1]] + total
     return like(x, x / (total * (alpha / size) + bias) ** beta)

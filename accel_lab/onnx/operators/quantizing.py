@@ -62,7 +62,9 @@ def _exact(x: Any, zero: Any, shape: tuple[int, ...] | None = None) -> Any:
     if zero is None:
         return wide
     off = cast(zero, "float64")
-    return wide - (off.reshape(()) if zero.size == 1 else off if shape is None else off.reshape(shape))
+    return wide - (
+        off.reshape(()) if zero.size == 1 else off if shape is None else off.reshape(shape)
+    )
 
 
 def _matrices(a: Any, b: Any, a_zero: Any, b_zero: Any) -> Any:

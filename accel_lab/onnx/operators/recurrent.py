@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-
 from accel_lab.libraries.array import library as array
 from accel_lab.libraries.dnn import library as dnn
 from accel_lab.onnx.node import Call, Node
@@ -46,7 +45,9 @@ def _functions(call: Call, direction: int) -> list[Callable[[Any], Any]]:
         low = name.lower()
         # Those that have none take none of the lists.
         alpha = (alphas.pop(0) if alphas else _ALPHA[low]) if low in _ALPHA else None
-        beta = (betas.pop(0) if betas else _BETA.get(low, 0.0)) if low in (*_BETA, "affine") else None
+        beta = (
+            (betas.pop(0) if betas else _BETA.get(low, 0.0)) if low in (*_BETA, "affine") else None
+        )
         made.append(lambda x, f=_FUNCTIONS[low], a=alpha, b=beta: f(x, a, b))  # type: ignore[misc]
     each = len(defaults)
     return made[direction * each : (direction + 1) * each]
@@ -76,7 +77,7 @@ def recurrent(
     for d in range(directions):
         is_back = d == 1 or call.get("direction", "forward") == "reverse"
         both = None if bias is None else bias[d]
-        layer = _Layer(call, d, w[d], r[d], both, None if peepholes is None else peepholes[d])
+        layer = _Layer(call, d, r[d], both, None if peepholes is None else peepholes[d])
         state = zeros if hidden is None else hidden[d]
         memory = zeros if cell is None else cell[d]
         line: list[Any] = [None] * steps
@@ -105,13 +106,14 @@ def recurrent(
 class _Layer:
     """One direction of a layer."""
 
-    def __init__(self, call: Call, d: int, w: Any, r: Any, bias: Any, peepholes: Any) -> None:
+    def __init__(self, call: Call, d: int, r: Any, bias: Any, peepholes: Any) -> None:
         self.size, self.limit = r.shape[1], call.get("clip")
         self.kind, self.call = call.node.op_type, call
         self.functions = _functions(call, d)
         self.r = r.transpose((1, 0))
         half = _GATES[self.kind] * self.size
-        self.wb, self.rb = (None, None) if bias is None else (bias[:half], bias[half:])
+        self.wb: Any = None if bias is None else bias[:half]
+        self.rb: Any = None if bias is None else bias[half:]
         self.p = peepholes
 
     def step(self, wx: Any, h: Any, c: Any) -> tuple[Any, Any]:
@@ -163,5 +165,3 @@ class _Layer:
         if self.p is not None:
             o = o + self._part(self.p, 1) * memory
         return f(self._cut(o)) * last(memory), memory
-
-

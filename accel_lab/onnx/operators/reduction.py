@@ -9,7 +9,7 @@ from accel_lab.onnx.operators.shaping import axes_given
 from accel_lab.onnx.registry import operator
 from accel_lab.onnx.values import cast, dtype_of, is_floating, limits
 
-_SUMS = {
+_SUMS: dict[str, Any] = {
     "ReduceSum": lambda x: x,
     "ReduceL1": np.absolute,
     "ReduceL2": np.square,

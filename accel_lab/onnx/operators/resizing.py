@@ -118,7 +118,7 @@ def _coordinates(call: Call, extent: int, count: int, scale: float, roi: Any) ->
     return places
 
 
-_ROUND = {
+_ROUND: dict[str, Any] = {
     "round_prefer_floor": lambda x: np.ceil(x - 0.5),
     "round_prefer_ceil": lambda x: np.floor(x + 0.5),
     "floor": np.floor,
@@ -128,11 +128,13 @@ _ROUND = {
 
 def _rounded(call: Call, places: Line, extent: int) -> Line:
     how = _ROUND[call.get("nearest_mode", "round_prefer_floor")]
-    return np.clip(how(places), 0, extent - 1).astype(np.int64)
+    made: Line = np.clip(how(places), 0, extent - 1).astype(np.int64)
+    return made
 
 
 def _triangle(x: Line) -> Line:
-    return np.maximum(0, 1 - np.abs(x))
+    made: Line = np.maximum(0, 1 - np.abs(x))
+    return made
 
 
 def _cubic(a: float) -> Any:
@@ -309,4 +311,5 @@ def _averages(first: float, span: float, count: int, by: int, extent: int) -> Li
     places = first + (np.arange(count * each) + 0.5) * (span / count / each)
     inside = (places >= -1) & (places <= extent)
     weights = _taps(np.clip(places, 0, extent - 1), extent, 1.0, 1, _triangle)
-    return (weights * inside[:, None]).reshape(count, each, extent).mean(1)
+    made: Line = (weights * inside[:, None]).reshape(count, each, extent).mean(1)
+    return made

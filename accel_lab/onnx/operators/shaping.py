@@ -96,9 +96,7 @@ def tile(call: Call, x: Any, repeats: Any) -> Any:
 
 
 @operator("Slice", host=(1, 2, 3, 4), anywhere=True, since=10)
-def part(
-    call: Call, x: Any, starts: Any, ends: Any, axes: Any = None, steps: Any = None
-) -> Any:
+def part(call: Call, x: Any, starts: Any, ends: Any, axes: Any = None, steps: Any = None) -> Any:
     """Return a part: along some axes from one place to another, in steps."""
     count = starts.size
     along = range(count) if axes is None else ints(axes)
@@ -123,7 +121,9 @@ def padding(call: Call, x: Any, pads: Any, value: Any = None, axes: Any = None) 
     widths = [(0, 0)] * x.ndim
     for k, at in enumerate(along):
         widths[at] = (given[k], given[k + len(given) // 2])
-    cut = x[tuple(slice(max(0, -a), n - max(0, -b)) for (a, b), n in zip(widths, x.shape, strict=True))]
+    cut = x[
+        tuple(slice(max(0, -a), n - max(0, -b)) for (a, b), n in zip(widths, x.shape, strict=True))
+    ]
     more = [(max(0, a), max(0, b)) for a, b in widths]
     if mode != "constant":
         return call.xp.pad(cut, more, mode)
