@@ -103,9 +103,17 @@ def part(call: Call, x: Any, starts: Any, ends: Any, axes: Any = None, steps: An
     by = (1,) * count if steps is None else ints(steps)
     index = [slice(None)] * x.ndim
     for at, start, end, step in zip(along, ints(starts), ints(ends), by, strict=True):
-        first, last, _ = slice(start, end, step).indices(x.shape[at])
-        index[axis_from_0(at, x.ndim)] = slice(first, None if last < 0 else last, step)
+        index[axis_from_0(at, x.ndim)] = _within(start, end, step, x.shape[at])
     return x[tuple(index)]
+
+
+def _within(start: int, end: int, step: int, extent: int) -> slice:
+    """Return a slice whose ends are led inside as ONNX has it: counting down it begins at 0."""
+    begin, stop = axis_from_0(start, extent), axis_from_0(end, extent)
+    if step > 0:
+        return slice(max(begin, 0), max(stop, 0), step)
+    begin = min(max(begin, 0), extent - 1)
+    return slice(begin, None if stop < 0 else stop, step) if extent else slice(0, 0)
 
 
 def _no_mode(node: Node) -> str | None:
