@@ -8,6 +8,11 @@ Runs in the notebook's process.
 """
 
 from accel_lab.onnx import operators as operators
+from accel_lab.onnx.calibration import Entropy as Entropy
+from accel_lab.onnx.calibration import MinMax as MinMax
+from accel_lab.onnx.calibration import Observer as Observer
+from accel_lab.onnx.calibration import Percentile as Percentile
+from accel_lab.onnx.calibration import quantize as quantize
 from accel_lab.onnx.errors import ModelError as ModelError
 from accel_lab.onnx.errors import UnsupportedModel as UnsupportedModel
 from accel_lab.onnx.file import load as load

@@ -1,7 +1,8 @@
 """Reading a model: the file's nodes, constants and subgraphs, and what it asks for in vain."""
 
 import os
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -15,9 +16,11 @@ from accel_lab.onnx.registry import OLDEST, OPERATORS, Operator
 
 DOMAINS = ("", "ai.onnx")
 """How ONNX's own domain is written."""
+Source: TypeAlias = str | os.PathLike[str] | bytes | Any
+"""A file's path, its bytes, or an `onnx.ModelProto`."""
 
 
-def load(source: str | os.PathLike[str] | bytes | Any, device: Device) -> Model:
+def load(source: Source, device: Device) -> Model:
     """Return a model on a device, of a file, of a file's bytes, or of a `ModelProto`.
 
     Its weights are put on the device, and what it computes of constants alone is computed. Data
@@ -28,8 +31,21 @@ def load(source: str | os.PathLike[str] | bytes | Any, device: Device) -> Model:
         UnsupportedModel: it has operators, versions or dtypes that accel_lab lacks.
     """
     device_first(device)
-    onnx = _package()
-    proto = _read(onnx, source)
+    onnx = package()
+    return bound(onnx, read(onnx, source), device)
+
+
+def bound(onnx: Any, read_proto: Any, device: Device, also: Sequence[str] = ()) -> Model:
+    """Return a model of a `ModelProto` that `read` has returned.
+
+    Parameters:
+        also: names of tensors that are outputs, too.
+
+    Raises:
+        ModelError: it cannot be written out.
+        UnsupportedModel: it asks for what there is not.
+    """
+    proto = _written_out(onnx, read_proto)
     versions = {one.domain: one.version for one in proto.opset_import}
     version = next((versions[name] for name in DOMAINS if name in versions), OLDEST)
     if version < OLDEST:
@@ -45,11 +61,19 @@ def load(source: str | os.PathLike[str] | bytes | Any, device: Device) -> Model:
     inputs = tuple(reading.port(one) for one in proto.graph.input)
     outputs = tuple(reading.port(one) for one in proto.graph.output)
     reading.require_nothing_missing()
+    more = [name for name in also if name not in graph.outputs]
+    graph.outputs += tuple(more)
+    outputs += tuple(Port(name, "", None) for name in more)
     graph.fold(device, {})
     return Model(device, graph, inputs, outputs, version)
 
 
-def _package() -> Any:
+def package() -> Any:
+    """Return the package `onnx`.
+
+    Raises:
+        ModelError: it is not installed.
+    """
     try:
         import onnx  # an extra
         import onnx.inliner
@@ -59,8 +83,8 @@ def _package() -> Any:
     return onnx
 
 
-def _read(onnx: Any, source: Any) -> Any:
-    """Return a valid `ModelProto`, in which what is no operator here is written out.
+def read(onnx: Any, source: Source) -> Any:
+    """Return a valid `ModelProto`.
 
     Raises:
         ModelError: it is none.
@@ -73,13 +97,13 @@ def _read(onnx: Any, source: Any) -> Any:
         else:
             proto = onnx.load(os.fspath(source))
         onnx.checker.check_model(proto)
-        return _written_out(onnx, proto)
     except (OSError, TypeError, ValueError, onnx.checker.ValidationError) as error:
         raise ModelError(f"no ONNX model can be read: {error}") from error
     except Exception as error:
         if type(error).__name__ != "DecodeError":  # of protobuf, which onnx brings along
             raise
         raise ModelError(f"no ONNX model can be read: {error}") from error
+    return proto
 
 
 def _written_out(onnx: Any, proto: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Models that come with packages of PyPI give what onnxruntime gives; each skips without its own."""
+"""Models that come with packages give what onnxruntime gives; each skips without its own."""
 
 from importlib.metadata import PackageNotFoundError, files
 from typing import Any

@@ -158,7 +158,7 @@ def test_a_place_that_a_sequence_lacks_is_refused(device: Device) -> None:
     ]
     ports = [value("x", FLOAT, [2]), value("at", INT64, [])]
     network = onnx.load(model(nodes, ports, [value("y", FLOAT, [2])]), device)
-    x = np.float32([1, 2])
+    x = np.array([1, 2], "float32")
     assert network(x, np.array(-1)).get().tolist() == [1, 2]
     with pytest.raises(InvalidArgument, match=r"the_y \(SequenceAt\)"):
         network(x, np.array(5))

@@ -3,13 +3,12 @@
 Runs in the notebook's process.
 """
 
-from accel_lab.onnx.operators import activation as activation
 from accel_lab.onnx.operators import control as control
 from accel_lab.onnx.operators import convolution as convolution
 from accel_lab.onnx.operators import elementwise as elementwise
 from accel_lab.onnx.operators import indexing as indexing
+from accel_lab.onnx.operators import layers as layers
 from accel_lab.onnx.operators import making as making
-from accel_lab.onnx.operators import normalization as normalization
 from accel_lab.onnx.operators import ordering as ordering
 from accel_lab.onnx.operators import pooling as pooling
 from accel_lab.onnx.operators import products as products
