@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from accel_lab.compute.device import Device
+from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.errors import AccelError, InvalidArgument
 from accel_lab.libraries.array import library as array
 from accel_lab.onnx.node import Call, Node, is_there, on_device, on_host
@@ -114,12 +115,20 @@ class Graph:
     def run(
         self, device: Device, inputs: Mapping[str, Value], around: Scope | None = None
     ) -> list[Value]:
-        """Run all nodes in order, and return the outputs; does not block, but for shapes."""
+        """Run all nodes in order, and return the outputs; does not block, but for shapes.
+
+        An output that is a constant is a copy: it may be written to.
+        """
         scope = Scope(self, dict(inputs), around)
         for node, last in zip(self.nodes, self.last, strict=True):
             scope.keep(node.outputs, run_node(node, scope, device))
             scope.let_go(last)
-        return [scope[name] for name in self.outputs]
+        return [self._own(name, scope) for name in self.outputs]
+
+    def _own(self, name: str, scope: Scope) -> Value:
+        value = scope[name]
+        is_constant = name in self.constants and value is self.constants[name]
+        return array.copy(value) if is_constant and isinstance(value, AccelRef) else value
 
 
 def used_by(node: Node) -> set[str]:

@@ -24,13 +24,9 @@ def of_dnn(call: Call, x: Any) -> Any:
     return _DNN[call.node.op_type](x)
 
 
-@operator("Relu", anywhere=True)
+@operator("Relu")
 def relu(call: Call, x: Any) -> Any:
     """Return max(x, 0)."""
-    return np.maximum(x, like(x, np.zeros((), "int8"))) if call.xp is np else _relu(x)
-
-
-def _relu(x: Any) -> Any:
     return dnn.relu(x) if is_floating(x) else array.maximum(x, 0)
 
 
