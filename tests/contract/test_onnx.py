@@ -145,6 +145,7 @@ POOLS = [
     ("AveragePool", {"kernel_shape": [3, 2], "strides": [2, 2], "ceil_mode": 1}),
     ("AveragePool", {"kernel_shape": [2, 3], "pads": [1, 0, 0, 1], "count_include_pad": 1}),
     ("MaxPool", {"kernel_shape": [3, 3], "auto_pad": "SAME_UPPER", "strides": [2, 2]}),
+    ("MaxPool", {"kernel_shape": [2, 2], "strides": [3, 3], "pads": [0, 0, 1, 1], "ceil_mode": 1}),
     ("LpPool", {"kernel_shape": [2, 2], "strides": [2, 2], "p": 2}),
 ]
 

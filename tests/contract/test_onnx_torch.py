@@ -94,7 +94,7 @@ def test_a_transformer_with_a_free_length(device: Device) -> None:
     from torch import nn
     from torch.nn.functional import scaled_dot_product_attention as attention
 
-    class Block(nn.Module):
+    class Block(nn.Module):  # type: ignore[misc] # PyTorch is Any to the checks
         def __init__(self) -> None:
             super().__init__()
             self.words, self.places = nn.Embedding(40, 16), nn.Embedding(12, 16)
@@ -141,7 +141,7 @@ def _places(x: Any) -> Any:
 def test_functions_of_tensors(device: Device, function: Callable[[Any], Any]) -> None:
     import torch
 
-    class Module(torch.nn.Module):
+    class Module(torch.nn.Module):  # type: ignore[misc] # PyTorch is Any to the checks
         def forward(self, x: Any) -> Any:
             return function(x)
 
