@@ -115,6 +115,9 @@ def _written_out(onnx: Any, proto: Any) -> Any:
     made.CopyFrom(proto)
     versions = {one.domain: one.version for one in proto.opset_import}
     _say_defaults(onnx, made.graph, versions)
+    for function in made.functions:
+        own = {one.domain: one.version for one in function.opset_import}
+        _say_defaults(onnx, function, own)
     kept = [("", name) for name in OPERATORS]
     inline = onnx.inliner.inline_selected_functions
     try:
@@ -126,7 +129,10 @@ def _written_out(onnx: Any, proto: Any) -> Any:
 
 
 def _say_defaults(onnx: Any, graph: Any, versions: dict[str, int]) -> None:
-    """Add to nodes that will be written out the attributes that nobody has said."""
+    """Add to nodes that will be written out the attributes that nobody has said.
+
+    The inliner leaves those out, and the operators inside would take defaults of their own.
+    """
     for node in graph.node:
         for attribute in node.attribute:
             if attribute.type == onnx.AttributeProto.GRAPH:

@@ -249,12 +249,67 @@ def test_functions_of_the_model_are_written_out(device: Device) -> None:
     )
 
 
-def test_a_default_of_a_function_is_said(device: Device) -> None:
-    """HannWindow is periodic unless it says otherwise."""
-    nodes: Nodes = [("HannWindow", ["n"], ["y"], {})]
-    network = onnx.load(model(nodes, [value("n", INT64, [])], [value("y", FLOAT, [None])]), device)
+@pytest.mark.parametrize("is_inside", [False, True])
+def test_a_default_of_a_function_is_said(device: Device, is_inside: bool) -> None:  # noqa: FBT001
+    """HannWindow is periodic unless it says otherwise, also inside a function of the model."""
+    import onnx as package
+
+    make = package.helper
+    proto = model(
+        [("HannWindow", ["n"], ["y"], {})],
+        [value("n", INT64, [])],
+        [value("y", FLOAT, [None])],
+    )
+    if is_inside:
+        (node,) = proto.graph.node
+        own = make.make_opsetid("mine", 1)
+        window = make.make_node("HannWindow", ["n"], ["y"])
+        made = make.make_function("mine", "W", ["n"], ["y"], [window], proto.opset_import)
+        proto.functions.append(made)
+        node.op_type, node.domain = "W", "mine"
+        proto.opset_import.append(own)
     wanted = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(8) / 8)
-    np.testing.assert_allclose(network(np.array(8)).get(), wanted, atol=1e-6)
+    np.testing.assert_allclose(onnx.load(proto, device)(np.array(8)).get(), wanted, atol=1e-6)
+
+
+LAYERS: list[tuple[str, int, dict[str, Any]]] = [
+    ("LSTM", 4, {"direction": "bidirectional", "clip": 1.5}),
+    ("LSTM", 4, {"activations": ["HardSigmoid", "Softsign", "Tanh"], "direction": "reverse"}),
+    ("GRU", 3, {"direction": "bidirectional"}),
+    ("GRU", 3, {"linear_before_reset": 1}),
+    ("RNN", 1, {"activations": ["Relu"], "direction": "reverse"}),
+]
+
+
+@pytest.mark.parametrize(("op", "gates", "attributes"), LAYERS)
+def test_a_recurrent_layer_is_onnxruntimes(
+    device: Device, op: str, gates: int, attributes: dict[str, Any]
+) -> None:
+    """With weights that all differ, sequences of several lengths, states, and peepholes."""
+    rng, size = np.random.default_rng(0), 5
+    d = 2 if attributes.get("direction") == "bidirectional" else 1
+
+    def drawn(*shape: int) -> Any:
+        return rng.standard_normal(shape).astype("float32")
+
+    constants = {
+        "w": drawn(d, gates * size, 3),
+        "r": drawn(d, gates * size, size),
+        "b": drawn(d, 2 * gates * size),
+        "lengths": np.array([6, 2, 4], np.int32),
+        "h": drawn(d, 3, size),
+    }
+    names, outputs = ["x", *constants], ["y", "last"]
+    if op == "LSTM":
+        constants |= {"c": drawn(d, 3, size), "p": drawn(d, 3 * size)}
+        names, outputs = [*names, "c", "p"], [*outputs, "cell"]
+    ports = [value(name, FLOAT, [None] * (4 if name == "y" else 3)) for name in outputs]
+    nodes: Nodes = [(op, names, outputs, {"hidden_size": size, **attributes})]
+    proto = model(nodes, [value("x", FLOAT, [6, 3, 3])], ports, constants)
+    x = drawn(6, 3, 3)
+    made = onnx.load(proto, device)(x)
+    for got, wanted in zip(made, onnxruntime(proto, x=x), strict=True):
+        np.testing.assert_allclose(got.get(), wanted, rtol=1e-4, atol=1e-5)
 
 
 def test_an_input_may_have_a_default(device: Device) -> None:
