@@ -60,8 +60,3 @@ def limits(dtype: str) -> tuple[Any, Any]:
         return -np.inf, np.inf
     info = np.iinfo(numpy_dtype(dtype))
     return int(info.min), int(info.max)
-
-
-def filled(device: Any, shape: tuple[int, ...], number: Any, dtype: str) -> AccelRef:
-    """Return a tensor of one number on a device; does not block."""
-    return array.full(device, shape, number, dtype)

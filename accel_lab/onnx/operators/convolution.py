@@ -3,9 +3,12 @@
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from accel_lab.libraries.array import library as array
 from accel_lab.libraries.dnn import library as dnn
 from accel_lab.onnx.node import Call
+from accel_lab.onnx.operators.resizing import sampled
 from accel_lab.onnx.registry import operator
 
 MOST_EXTENTS = 3
@@ -122,8 +125,6 @@ def _widened(call: Call, made: Any, bias: Any, more: list[int]) -> Any:
 @operator("DeformConv")
 def deform_conv(call: Call, x: Any, w: Any, offset: Any, bias: Any = None, mask: Any = None) -> Any:
     """Convolve with a window each of whose elements is moved by an offset of its own."""
-    from accel_lab.onnx.operators.resizing import sampled
-
     how = slides(call, w.shape[2:], x.shape[2:])
     groups, parts = call.get("group", 1), call.get("offset_group", 1)
     (n, channels, _, _), (filters, each, kh, kw) = x.shape, w.shape
@@ -146,8 +147,6 @@ def _places(
     call: Call, how: Slides, window: tuple[int, int], places: tuple[int, int]
 ) -> tuple[Any, Any]:
     """Return where the elements of the window lie, before they are moved."""
-    import numpy as np
-
     rows = [np.arange(p) * s - b for p, s, b in zip(places, how.strides, how.before, strict=True)]
     steps = [np.arange(k) * d for k, d in zip(window, how.dilations, strict=True)]
     shape = (1, 1, window[0] * window[1], places[0], places[1])

@@ -201,9 +201,6 @@ def dropout(call: Call, x: Any, _ratio: Any = None, training: Any = None) -> Any
     """Return the same, and a mask of what is kept: all."""
     if training is not None and bool(training):
         raise InvalidArgument("Dropout with training_mode: a model is run to infer here")
-    return (x, np.ones_like(x, bool) if isinstance(x, np.ndarray) else like_ones(call, x))
-
-
-def like_ones(call: Call, x: Any) -> Any:
-    """Return True for each element of a tensor on the device."""
-    return call.xp.full(call.device, x.shape, True, "bool")  # noqa: FBT003 - an element
+    if not call.wants(1):
+        return x
+    return x, np.equal(x, x) | np.not_equal(x, x)

@@ -11,7 +11,7 @@ from accel_lab.libraries.rng import library as rng
 from accel_lab.onnx.node import Call, Node
 from accel_lab.onnx.operators.elementwise import no_dtype, onnx_dtype
 from accel_lab.onnx.registry import operator
-from accel_lab.onnx.values import SMALL, cast, dtype_of, filled, ints
+from accel_lab.onnx.values import SMALL, cast, dtype_of, ints
 
 _VALUES = {
     "value": None,
@@ -41,7 +41,7 @@ def constant_of_shape(call: Call, shape: Any) -> Any:
     number = np.zeros(1, "float32") if value is None else value
     if math.prod(extents) <= SMALL:
         return np.full(extents, number.reshape(()))
-    return filled(call.device, extents, number.reshape(()).item(), dtype_of(number))
+    return array.full(call.device, extents, number.reshape(()).item(), dtype_of(number))
 
 
 @operator("Shape", anywhere=True)
