@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from accel_lab import actor as actor
     from accel_lab import array_api as array_api
     from accel_lab import errors as errors
+    from accel_lab import onnx as onnx
     from accel_lab import pipeline as pipeline
     from accel_lab import views as views
     from accel_lab.compute.device import Device as Device
@@ -57,6 +58,7 @@ __all__ = [
     "errors",
     "events",
     "gpu",
+    "onnx",
     "pipeline",
     "views",
 ]
@@ -80,6 +82,7 @@ _HOMES = {
     "events": "accel_lab.compute.events.lifecycle",
     "load_ipython_extension": "accel_lab.extension",
     "unload_ipython_extension": "accel_lab.extension",
+    "onnx": "accel_lab.onnx",
     "pipeline": "accel_lab.pipeline",
     "views": "accel_lab.views",
 }

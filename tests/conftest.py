@@ -155,6 +155,14 @@ def _pyarrow() -> str | None:
     return None if find_spec("pyarrow") else "pyarrow is not installed: it is of the files extra"
 
 
+def _onnx() -> str | None:
+    return None if find_spec("onnx") else "onnx is not installed: it is the onnx extra"
+
+
+def _onnxruntime() -> str | None:
+    return None if find_spec("onnxruntime") else "onnxruntime is not installed: models extra"
+
+
 def _safetensors() -> str | None:
     return None if find_spec("safetensors") else "safetensors is not installed"
 
@@ -170,6 +178,8 @@ PIECES: dict[str, Callable[[], str | None]] = {
     "jax": _jax,
     "node": _node,
     "notebook7": _notebook7,
+    "onnx": _onnx,
+    "onnxruntime": _onnxruntime,
     "postgres": _postgres,
     "pyarrow": _pyarrow,
     "ray": _ray,

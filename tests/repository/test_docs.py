@@ -20,6 +20,7 @@ import pytest
 import accel_lab
 import accel_lab.blueprints.patterns
 import accel_lab.journal.events
+import accel_lab.onnx.errors
 import accel_lab.pipeline.events
 import accel_lab.views
 from accel_lab import errors

@@ -22,6 +22,7 @@ FLOORS = (
     {"world"},
     {"system", "open_systems", "context_process", "default"},
     {"array_api", "pipeline"},
+    {"onnx"},
     {"blueprints"},
     {"testing", "views"},
     {
