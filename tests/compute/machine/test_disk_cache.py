@@ -201,8 +201,8 @@ def test_a_link_in_the_place_of_an_entry_is_not_followed(cache: DiskCache, tmp_p
     assert cache.get("k") is None
 
 
-@pytest.mark.parametrize("mode", [0o666, 0o602, 0o620])
-@pytest.mark.parametrize("name", ["a", "index.json"])
+@pytest.mark.parametrize("mode", [0o666, 0o602])
+@pytest.mark.parametrize("name", ["kernel.so", "index.json"])
 def test_a_file_that_others_can_write_to_is_not_trusted(
     cache: DiskCache, name: str, mode: int
 ) -> None:
@@ -217,16 +217,16 @@ def test_a_file_that_others_can_write_to_is_not_trusted(
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 def test_a_file_of_another_user_is_not_trusted(cache: DiskCache) -> None:
     entry = cache.put("k", FILES)
-    os.chown(entry / "a", 65534, -1)
+    os.chown(entry / "log.txt", 65534, -1)
     assert cache.get("k") is None
-    os.chown(entry / "a", 0, -1)
+    os.chown(entry / "log.txt", 0, -1)
     assert cache.get("k") == FILES
 
 
 def test_a_link_in_the_place_of_a_file_is_not_followed(cache: DiskCache, tmp_path: Path) -> None:
     entry = cache.put("k", FILES)
-    (entry / "a").rename(tmp_path / "elsewhere")
-    (entry / "a").symlink_to(tmp_path / "elsewhere")
+    (entry / "log.txt").rename(tmp_path / "elsewhere")
+    (entry / "log.txt").symlink_to(tmp_path / "elsewhere")
     assert cache.get("k") is None
 
 
