@@ -107,6 +107,7 @@ class Journal(Uncopied, Sequence[Entry]):
         self._fresh()
         beside = Path(path).with_name(f"{Path(path).name}.{os.getpid()}.part")
         try:
+            beside.unlink(missing_ok=True)
             count = write_lines(self._groups(), self.store.content, beside)
             beside.replace(path)
         except JournalDamaged:

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from accel_lab.compute.machine.private_folder import is_private, read_private, write_private
+from accel_lab.compute.machine.private_folder import create_private, is_private, read_private
 
 LIMIT_BYTES = 1 << 30
 INDEX = "index.json"
@@ -124,9 +124,9 @@ class DiskCache:
         temporary = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=self.folder))
         try:
             for name, data in files.items():
-                write_private(temporary / name, data)
+                _write(temporary / name, data)
             sums = {name: _sum(data) for name, data in files.items()}
-            write_private(temporary / INDEX, json.dumps(sums).encode())
+            _write(temporary / INDEX, json.dumps(sums).encode())
             if anew:
                 self._remove(self.path(key))
             with suppress(FileExistsError):
@@ -192,6 +192,11 @@ class DiskCache:
             with suppress(OSError):
                 entry.rename(grave / entry.name)
             shutil.rmtree(grave, ignore_errors=True)
+
+
+def _write(path: Path, data: bytes) -> None:
+    with os.fdopen(create_private(path), "wb") as file:
+        file.write(data)
 
 
 def _sum(data: bytes) -> str:

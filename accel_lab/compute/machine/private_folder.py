@@ -43,10 +43,14 @@ def read_private(path: Path) -> bytes:
         return file.read()
 
 
-def write_private(path: Path, data: bytes) -> None:
-    """Make a file that this user alone can read and write."""
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(data)
+def create_private(path: Path) -> int:
+    """Make a file that this user alone can read and write, and return its descriptor.
+
+    Raises:
+        FileExistsError: it is there.
+        OSError: it cannot be made.
+    """
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
 
 
 def _is_safe(found: os.stat_result, owners: set[int], *, shared: bool = False) -> bool:

@@ -9,6 +9,7 @@ JSON lacks `{"float": …, "bits": …}`, and maps `{"map": [[key, value], …]}
 import base64
 import json
 import math
+import os
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from operator import index
@@ -18,6 +19,7 @@ from typing import IO, Any
 import msgspec
 
 from accel_lab.compute.lineage.markers import marker_of
+from accel_lab.compute.machine.private_folder import create_private
 from accel_lab.errors import JournalDamaged, JournalError
 from accel_lab.journal.entries.entry import kind_of
 from accel_lab.journal.stores.chain import whole
@@ -46,12 +48,12 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 def write_lines(groups: Iterable[Group], content: Callable[[str], bytes | None], path: Path) -> int:
-    """Write a journal to a file; returns how many groups.
+    """Write a journal to a new file, which is this user's alone; returns how many groups.
 
     Raises:
         JournalDamaged: the journal is; what stands before the damage is in the file.
     """
-    with path.open("w", encoding="utf-8") as file:
+    with os.fdopen(create_private(path), "w", encoding="utf-8") as file:
         _write(file, {"journal": "accel_lab", "schema": SCHEMA})
         written: set[str] = set()
         count = 0
