@@ -10,6 +10,7 @@ from typing import Any, SupportsIndex, overload
 
 from accel_lab.display.sizes import size
 from accel_lab.errors import JournalDamaged, JournalError, JournalUnavailable
+from accel_lab.journal.entries.checked import check
 from accel_lab.journal.entries.entry import Entry, Kind, entries_of
 from accel_lab.journal.entries.index import Index
 from accel_lab.journal.entries.jsonl import read_lines, write_lines
@@ -90,6 +91,7 @@ class Journal(Uncopied, Sequence[Entry]):
         journal = cls(store)
         try:
             for group, contents in read_lines(Path(path)):
+                check(group)
                 store.append([group], contents)
         except JournalDamaged as error:
             journal._damage = error
