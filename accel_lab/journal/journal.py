@@ -57,6 +57,7 @@ class Journal(Uncopied, Sequence[Entry]):
         self._drain = drain
         self._index = Index(store)
         self._damage: JournalDamaged | None = None
+        self._is_forged = False
 
     @classmethod
     def open(cls, spec: str | Path | Store) -> "Journal":
@@ -180,8 +181,13 @@ class Journal(Uncopied, Sequence[Entry]):
 
     @property
     def own_sessions(self) -> Collection[str]:
-        """The sessions of this process, whose code needs no leave to run."""
-        return () if self._writer is None else (self._writer.session,)
+        """The sessions of this process, whose code needs no leave to run.
+
+        None once something was read under its name that it has not written.
+        """
+        if self._writer is None or self._is_forged:
+            return ()
+        return (self._writer.session,)
 
     def content(self, key: str) -> bytes | None:
         """Return the bytes of an upload or result by its key; None when they are not kept."""
@@ -299,7 +305,11 @@ class Journal(Uncopied, Sequence[Entry]):
                 self._writer.flush(FLUSH_S)
 
     def _groups(self, after: int = 0) -> Iterator[Group]:
-        yield from self.store.groups(after)
+        writer = self._writer
+        for group in self.store.groups(after):
+            if writer is not None and group.session == writer.session:
+                self._is_forged = self._is_forged or group not in writer.written
+            yield group
         if self._damage is not None:
             raise self._damage.copy()
 

@@ -24,9 +24,9 @@ from accel_lab.compute.message.operation import Operation
 from accel_lab.compute.message.results_reply import ResultsReply
 from accel_lab.display.buffer_number import short
 from accel_lab.errors import AccelError, JournalError, StaleRef
-from accel_lab.journal.entries.entry import Entry
+from accel_lab.journal.entries.entry import Entry, kind_of
 from accel_lab.journal.replay.buffers import Buffers
-from accel_lab.journal.replay.messages import message_of
+from accel_lab.journal.replay.messages import message_of, refusal
 from accel_lab.libraries.array import library as array
 
 DEPENDS = "it depends on buffer"
@@ -134,6 +134,8 @@ class Repeater:
 
     def _why_not(self, entry: Entry, step: Step, buffers: Buffers) -> tuple[str, bytes | None]:
         """Return why a message cannot be sent, and the bytes that it takes from the arena."""
+        if why := refusal(kind_of(entry.message[0]), faults=self._everything):
+            return why, None
         is_part = entry.place is not None
         if entry.why and not (self._everything and not step.in_arena and not is_part):
             return entry.why, None

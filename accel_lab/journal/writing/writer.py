@@ -18,6 +18,7 @@ from accel_lab.journal.stores.store import Store
 from accel_lab.journal.writing.facts import Facts
 from accel_lab.journal.writing.gatherer import Gatherer
 from accel_lab.journal.writing.grants import CONTENTS_BYTES, Grants
+from accel_lab.journal.writing.written import Written
 
 BACKLOG_BYTES = 64 << 20
 COMMIT_BYTES = 8 << 20
@@ -40,6 +41,7 @@ class Writer:
         dropped: how many entries were lost because too much waited.
         trimmed: how many entries the store has let go to stay within its limit.
         committed: how many groups the store has taken.
+        written: tells whether this process wrote a group.
 
     Parameters:
         contents: has the bytes of the keys in the record.
@@ -67,6 +69,7 @@ class Writer:
         self.dropped = 0
         self.trimmed = 0
         self.committed = 0
+        self.written = Written()
         self.limit_bytes = limit_bytes
         self.backlog_bytes = backlog_bytes
         self._events = events
@@ -255,6 +258,8 @@ class Writer:
         if begins:
             assert self._header is not None
             groups.insert(0, self._header)
+        for group in groups:
+            self.written.note(group)
         self.store.append(groups, contents)
         with self._changed:
             self._grants.stored(contents)
