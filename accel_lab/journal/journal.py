@@ -176,7 +176,11 @@ class Journal(Uncopied, Sequence[Entry]):
 
     @property
     def damage(self) -> JournalDamaged | None:
-        """What ends this journal early, None when it is whole as far as it has been read."""
+        """What ends this journal early, or was found damaged before and is on record.
+
+        None when it is whole as far as it has been read. Who writes it puts on record what is
+        found, for whoever reads it later.
+        """
         return self._damage or self._index.damage
 
     @property
@@ -306,10 +310,16 @@ class Journal(Uncopied, Sequence[Entry]):
 
     def _groups(self, after: int = 0) -> Iterator[Group]:
         writer = self._writer
-        for group in self.store.groups(after):
-            if writer is not None and group.session == writer.session:
-                self._is_forged = self._is_forged or group not in writer.written
-            yield group
+        try:
+            for group in self.store.groups(after):
+                if writer is not None and group.session == writer.session:
+                    self._is_forged = self._is_forged or group not in writer.written
+                yield group
+        except JournalDamaged as error:
+            self._index.damage = error
+            if writer is not None:
+                writer.found_damage(error)
+            raise
         if self._damage is not None:
             raise self._damage.copy()
 
@@ -317,7 +327,7 @@ class Journal(Uncopied, Sequence[Entry]):
         """Yield entries up to the end or the damage."""
         try:
             yield from entries_of(self._groups(after), first, self._index.kernels)
-        except JournalDamaged as error:
+        except JournalDamaged as error:  # also that a group does not decode
             self._index.damage = error
 
     def _span(self, span: range) -> list[Entry]:

@@ -1,4 +1,4 @@
-"""JSON lines that somebody made by hand: they are a JournalError, or a journal, and nothing else."""
+"""JSON lines that somebody made by hand are a JournalError, or a journal, and nothing else."""
 
 import contextlib
 import json
@@ -81,12 +81,29 @@ def changed(value: Any, where: tuple[Any, ...], new: Any) -> Any:
     return copy
 
 
+NAN, INFINITE = (struct.pack(">d", float(text)).hex() for text in ("nan", "inf"))
 junk = st.sampled_from(
-    [None, True, -1, 0, 3, 1 << 63, 1 << 70, -(1 << 63), 1.5, 1e300, -1e300, "", "x", "\ud800"]
-    + [[], [[]], [None], [1, 2], {}, {"map": []}, {"map": [[[], 1]]}, {"map": [1]}]
-    + [{"base64": "AA=="}, {"base64": "\u00e9"}, {"base64": 3}, {"float": "nan", "bits": "00"}]
-    + [{"float": "inf", "bits": struct.pack(">d", float("inf")).hex()}]
-    + [{"float": "nan", "bits": struct.pack(">d", float("nan")).hex()}]
+    (
+        *(
+            None,
+            True,
+            -1,
+            0,
+            3,
+            1 << 63,
+            1 << 70,
+            -(1 << 63),
+            1.5,
+            1e300,
+            -1e300,
+            "",
+            "x",
+            "\ud800",
+        ),
+        *([], [[]], [None], [1, 2], {}, {"map": []}, {"map": [[[], 1]]}, {"map": [1]}),
+        *({"base64": "AA=="}, {"base64": "\u00e9"}, {"base64": 3}),
+        *({"float": "nan", "bits": bits} for bits in ("00", NAN, INFINITE)),
+    )
 )
 
 

@@ -15,7 +15,6 @@ from accel_lab.display.buffer_number import short
 from accel_lab.errors import JournalError
 from accel_lab.journal.entries.entry import OF_SEVERAL, kind_of
 
-
 OF_USERS = frozenset(
     (Put, Allocate, Upload, Run, Ping, RecordGraph, Reserve, LaunchGraph, TimeGraph)
 )
