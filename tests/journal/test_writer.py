@@ -265,7 +265,7 @@ class Trims(MemoryStore):
 
 def test_bytes_that_come_again_while_they_are_forgotten_are_stored_again() -> None:
     store = Trims()
-    bench = Bench(store, limit_bytes=8000)
+    bench = Bench(store, limit_bytes=11_200)
     for seed in range(8):
         bench.upload(bytes([seed]) * 1000)
         bench.record_thread.flush()

@@ -24,6 +24,8 @@ from accel_lab.journal.stores.store import Store, Trimmed, judge
 APPLICATION = 0x41434A4C
 BUSY_S = 5.0
 PIECE_BYTES = 1 << 20
+LOG_BYTES = 4 << 20
+"""How large the log is left when it has gone into the file."""
 SWITCH_ATTEMPTS = 50
 TABLES = """
 CREATE TABLE head (one INTEGER PRIMARY KEY CHECK (one = 1), first INTEGER, last INTEGER);
@@ -319,6 +321,7 @@ def _prepare(db: sqlite3.Connection, name: str) -> None:
         db.execute("PRAGMA auto_vacuum = INCREMENTAL")
     db.execute("PRAGMA journal_mode = WAL").fetchone()
     db.execute("PRAGMA synchronous = NORMAL")
+    db.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")  # or it stays as large as it ever was
     db.execute("PRAGMA cell_size_check = ON")
     db.execute("BEGIN IMMEDIATE")
     try:

@@ -13,7 +13,7 @@ from accel_lab.compute.lineage.content_store import Contents
 from accel_lab.compute.lineage.recorder import Follow
 from accel_lab.errors import AccelError, JournalDamaged, JournalUnavailable
 from accel_lab.journal.events import JournalDropped, JournalFailed, JournalResumed
-from accel_lab.journal.stores.group import Group
+from accel_lab.journal.stores.group import FACTS_BYTES, Group
 from accel_lab.journal.stores.store import Store
 from accel_lab.journal.writing.facts import Facts, with_damage
 from accel_lab.journal.writing.gatherer import Gatherer
@@ -79,7 +79,7 @@ class Writer:
         self._stored = 0
         self._last = 0
         self._mine: tuple[int, int] | None = None
-        self._grants = Grants(contents, contents_bytes)
+        self._grants = Grants(contents, contents_bytes, limit_bytes)
         self._gatherer = Gatherer(self.session, self._grants)
         self.follow: Callable[[str], Follow] = self._gatherer.follow
         self._changed = threading.Condition()
@@ -275,8 +275,8 @@ class Writer:
             self.committed += len(self._taken)
             self._taken.clear()
             if self._used_bytes is not None:
-                self._used_bytes += sum(group.nbytes for group in groups)
-                self._used_bytes += sum(map(len, contents.values()))
+                self._used_bytes += sum(group.weight for group in groups)
+                self._used_bytes += sum(len(data) + FACTS_BYTES for data in contents.values())
 
     def _look_for_what_was_stored(self, last: int, *, begun: bool) -> None:
         """Count what was stored as lost, if the store is another, or empty, now."""

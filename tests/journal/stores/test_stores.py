@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from accel_lab.display.install import pip_install
 from accel_lab.errors import InvalidArgument, JournalUnavailable
-from accel_lab.journal.stores.group import Group
+from accel_lab.journal.stores.group import FACTS_BYTES, KEY_BYTES, Group
 from accel_lab.journal.stores.memory import MemoryStore
 from accel_lab.journal.stores.open_store import open_store
 from accel_lab.journal.stores.sqlite import SqliteStore
@@ -67,7 +67,7 @@ def test_equal_contents_are_kept_once(store: Store) -> None:
     store.append([group(1, keys=(key,))], {key: data})
     store.append([group(2, keys=(key,))], {key: data})
     trimmed = store.trim(1 << 30)
-    assert trimmed.kept_bytes == 50_000 + 2 * len(group(1).data)
+    assert trimmed.kept_bytes == 50_000 + FACTS_BYTES + 2 * group(1, keys=(key,)).weight
     assert store.content(key) == data
 
 
@@ -103,7 +103,8 @@ def test_trimming_forgets_the_oldest_and_keeps_the_sessions_facts(store: Store) 
     assert store.content(new[0]) == new[1]
     assert (trimmed.groups, trimmed.entries) == (1, 2)
     assert dict(trimmed.keys) == {old[0]: 10_000}
-    assert trimmed.kept_bytes == 10_000 + 8_000 + len(header().data)
+    of_groups = 8_000 + 2 * FACTS_BYTES + 3 * KEY_BYTES
+    assert trimmed.kept_bytes == 10_000 + FACTS_BYTES + of_groups + header().weight
 
 
 def test_contents_push_no_group_out_that_fits_into_half(store: Store) -> None:
@@ -143,7 +144,7 @@ def test_a_session_goes_with_its_last_group(store: Store) -> None:
 
 def test_numbers_go_on_after_trimming(store: Store) -> None:
     store.append([header(), *(group(position, bytes(100)) for position in range(1, 11))], {})
-    store.trim(350)
+    store.trim(3 * (100 + FACTS_BYTES) + 50)
     assert store.append([group(11)], {}) == 12
     assert [one.position for one in store.groups()] == [0, 8, 9, 10, 11]
     assert [one.position for one in store.groups(after=9)] == [9, 10, 11]
@@ -239,7 +240,7 @@ def test_memory_is_bounded_and_says_what_it_forgot() -> None:
     store.append([header()], {})
     for position in range(1, 1001):
         store.append([group(position, bytes(100))], {})
-        store.keep_within(10_000)
+        store.keep_within(100 * (100 + FACTS_BYTES))
     kept = list(store.groups())
     assert kept[0].device == ""
     assert 70 <= len(kept) <= 101
