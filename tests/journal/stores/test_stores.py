@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from accel_lab.display.install import pip_install
 from accel_lab.errors import InvalidArgument, JournalUnavailable
+from accel_lab.journal.stores.cells.cell_store import CellStore
 from accel_lab.journal.stores.group import FACTS_BYTES, KEY_BYTES, Group
 from accel_lab.journal.stores.memory import MemoryStore
 from accel_lab.journal.stores.open_store import open_store
 from accel_lab.journal.stores.sqlite import SqliteStore
 from accel_lab.journal.stores.store import Store
-from tests.journal.conftest import KINDS, new_store
+from tests.journal.conftest import KINDS, URLS, new_store
 from tests.journal.samples import content, group, groups, header, unnumbered
 
 SHARED = [kind for kind in KINDS if kind != "memory"]
@@ -220,6 +221,8 @@ def _same(store: Store) -> Store:
     if isinstance(store, RedisStore):
         options = store._client.connection_pool.connection_kwargs
         return RedisStore(f"redis://127.0.0.1:{options['port']}/0", store._prefix)
+    if isinstance(store, CellStore):
+        return open_store(URLS[store])
     assert isinstance(store, SqlStore)
     return SqlStore(store._engine.url.render_as_string(hide_password=False))
 
