@@ -16,6 +16,7 @@ import msgspec
 from accel_lab.errors import JournalDamaged, JournalError, JournalUnavailable
 from accel_lab.journal.stores.cells.cells import PAGE, Cell, Cells, every, piece_keys, pieces_of
 from accel_lab.journal.stores.cells.commit import (
+    INLINE_BYTES,
     Commit,
     Fact,
     decode_commit,
@@ -168,17 +169,21 @@ class CellStore(Store):
         self, place: _Place, token: str, session: str, groups: list[Group], began: float
     ) -> int:
         """Write data, and then the commit; returns the number behind the last group."""
-        data: dict[str, bytes] = {}
-        for index, group in enumerate(groups):
-            data |= pieces_of(str(index), group.data)
-        self._cells.put(self._in(f"data/{token}"), data)
+        inline: bytes | None = None
+        if sum(group.nbytes for group in groups) <= INLINE_BYTES:
+            inline = b"".join(group.data for group in groups)
+        else:
+            data: dict[str, bytes] = {}
+            for index, group in enumerate(groups):
+                data |= pieces_of(str(index), group.data)
+            self._cells.put(self._in(f"data/{token}"), data)
         for _ in range(ATTEMPTS):
             first = place.next
             numbered = [group.numbered(number) for number, group in enumerate(groups, first)]
             facts = encode_facts([fact_of(group) for group in numbered])
             apart = pieces_of("facts", facts)
             position = groups[-1].position
-            commit = Commit(first, len(groups), token, session, position, facts)
+            commit = Commit(first, len(groups), token, session, position, facts, 0, inline)
             if len(apart) > 1:
                 self._cells.put(self._in(f"data/{token}"), apart)
                 commit = msgspec.structs.replace(commit, facts=b"", facts_bytes=len(facts))
@@ -239,8 +244,7 @@ class CellStore(Store):
                 for number, fact in enumerate(facts, commit.first)
                 if number > after and (not fact.device or number >= first)
             ]
-            cells = every(self._cells, self._in(f"data/{commit.token}")) if wanted else ()
-            pieces = dict(cells)
+            pieces = self._data(commit, facts) if wanted else {}
             for number, fact in wanted:
                 group = self._group(commit, number, fact, pieces)
                 if group is not None:
@@ -258,6 +262,17 @@ class CellStore(Store):
             yield decode_commit(found[1], self.name)
         for _, data in every(self._cells, commits, begin):
             yield decode_commit(data, self.name)
+
+    def _data(self, commit: Commit, facts: Sequence[Fact]) -> dict[str, bytes]:
+        """Return the pieces of a commit's data."""
+        if commit.inline is None:
+            return dict(every(self._cells, self._in(f"data/{commit.token}")))
+        pieces: dict[str, bytes] = {}
+        start = 0
+        for index, fact in enumerate(facts):
+            pieces |= pieces_of(str(index), commit.inline[start : start + fact.nbytes])
+            start += fact.nbytes
+        return pieces
 
     def _group(
         self, commit: Commit, number: int, fact: Fact, pieces: Mapping[str, bytes]

@@ -10,6 +10,8 @@ from accel_lab.journal.stores.group import Group
 from accel_lab.journal.stores.store import Weighed
 
 T = TypeVar("T")
+INLINE_BYTES = 2048
+"""So much data stands in the commit: as much as what tells of it, which trimming reads anyway."""
 
 
 class Fact(msgspec.Struct, array_like=True, frozen=True):
@@ -36,6 +38,7 @@ class Commit(msgspec.Struct, array_like=True, frozen=True):
         position: the last one's.
         facts: of the groups; empty where that is too large for a cell, and stands with the data.
         facts_bytes: how large it is there.
+        inline: the data of all groups, where that is little; else it stands in cells of its own.
     """
 
     first: int
@@ -45,6 +48,12 @@ class Commit(msgspec.Struct, array_like=True, frozen=True):
     position: int
     facts: bytes
     facts_bytes: int = 0
+    inline: bytes | None = None
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether no other cells belong to it."""
+        return self.inline is not None and not self.facts_bytes
 
     @property
     def next(self) -> int:

@@ -85,15 +85,15 @@ class Trimming:
                 if number not in gone and (not fact.device or number >= first)
             ]
             partition = self._in(f"data/{commit.token}")
-            if kept or commit is self._commits[-1][0]:
-                names = [
-                    (str(number - commit.first), fact.nbytes)
-                    for number, fact in zip(numbers, facts, strict=False)
-                    if number in gone and fact.device
-                ]
-                self._cells.delete(partition, [key for name in names for key in piece_keys(*name)])
-            elif self._cells.delete_if(self._in("commits"), commit.key, commit.encoded()):
-                self._cells.delete(partition, self._cells.keys(partition))
+            if not kept and commit is not self._commits[-1][0]:
+                is_mine = self._cells.delete_if(self._in("commits"), commit.key, commit.encoded())
+                if is_mine and not commit.is_alone:
+                    self._cells.delete(partition, self._cells.keys(partition))
+            elif commit.inline is None:
+                for number, fact in zip(numbers, facts, strict=False):
+                    if number in gone and fact.device:
+                        name = str(number - commit.first)
+                        self._cells.delete(partition, piece_keys(name, fact.nbytes))
 
     def _clear(self, key: str, content: Content) -> None:
         partition = self._in(f"content/{content.token}")
