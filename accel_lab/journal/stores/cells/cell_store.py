@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import msgspec
 
 from accel_lab.errors import JournalDamaged, JournalError, JournalUnavailable
+from accel_lab.journal.stores.cells.abandoned import clear
 from accel_lab.journal.stores.cells.cells import PAGE, Cell, Cells, every, piece_keys, pieces_of
 from accel_lab.journal.stores.cells.commit import (
     INLINE_BYTES,
@@ -48,11 +49,19 @@ _LAST = number_key(10**20 - 1)
 
 @dataclass
 class _Place:
-    """Where a session has got to: its last position, the last commit, and the next number."""
+    """Where a session has got to.
+
+    Attributes:
+        position: of its last group.
+        seen: the key of the last commit.
+        next: the number that is to be given next.
+        open: name what it began to append before, and has not committed as far as is known.
+    """
 
     position: int
     seen: str
     next: int
+    open: tuple[str, ...] = ()
 
 
 class CellStore(Store):
@@ -86,6 +95,8 @@ class CellStore(Store):
                 new.append(group)
         if new:
             place.next = self._commit(place, token, session, new, began)
+        for open_ in place.open:  # its number is another's by now: it never will be committed
+            clear(self._cells, self._in, open_)
         for _ in range(BRINGS):  # another may have forgotten what was there already
             if not self._bring(token, contents):
                 break
@@ -143,27 +154,30 @@ class CellStore(Store):
         """Find out where a session has got to, and note what it is going to append."""
         sessions = self._in("sessions")
         known = self._cells.get(sessions, session)
+        tokens: tuple[str, ...] = ()
         if known is None:
             last = self._cells.last(self._in("commits"), _LAST)
             commit = None if last is None else decode_commit(last[1], self.name)
             place = _Place(-1, *(("", 1) if commit is None else (commit.key, commit.next)))
         else:
             was = session_of(known)
-            place = _Place(was.position, was.seen, was.next)
+            place = _Place(was.position, was.seen, was.next, was.tokens)
             self._follow(place, session)
-        note = Session(place.position, place.seen, place.next, token, time.time())
+            if was.tokens[-1] in place.open:
+                tokens = place.open
+        note = Session(place.position, place.seen, place.next, (*tokens, token), time.time())
         self._cells.put(sessions, {session: encode(note)})
         return place
 
-    def _follow(self, place: _Place, session: str) -> Commit | None:
-        """Take in the commits since; returns the last of them."""
-        commit = None
+    def _follow(self, place: _Place, session: str) -> None:
+        """Take in the commits since."""
         for _, data in every(self._cells, self._in("commits"), place.seen):
             commit = decode_commit(data, self.name)
             place.seen, place.next = commit.key, commit.next
             if commit.session == session:
                 place.position = max(place.position, commit.position)
-        return commit
+            if commit.token in place.open:
+                place.open = tuple(open_ for open_ in place.open if open_ != commit.token)
 
     def _commit(
         self, place: _Place, token: str, session: str, groups: list[Group], began: float
@@ -196,6 +210,9 @@ class CellStore(Store):
             if found is not None and decode_commit(found, self.name).token == token:
                 return commit.next
             self._follow(place, session)
+            if place.position >= position:  # what was sent before and not answered came after all
+                place.open = (*place.open, token)
+                return place.next
         raise JournalUnavailable(f"{self.name} is written to by too many at once")
 
     def _bring(self, token: str, contents: Mapping[str, bytes]) -> bool:

@@ -17,14 +17,15 @@ class Session(msgspec.Struct, array_like=True, frozen=True):
         position: of its last group by then.
         seen: the key of the last commit by then.
         next: the number that was to be given next.
-        token: names what it was going to append.
+        tokens: name what it was going to append, at last that, and before it all that it did not
+            know to be committed.
         at: when that was, in seconds since 1970.
     """
 
     position: int
     seen: str
     next: int
-    token: str
+    tokens: tuple[str, ...]
     at: float
 
 

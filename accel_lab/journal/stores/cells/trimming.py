@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 
+from accel_lab.journal.stores.cells.abandoned import clear
 from accel_lab.journal.stores.cells.cells import Cells, every, piece_keys
 from accel_lab.journal.stores.cells.commit import Commit, Fact, number_key
 from accel_lab.journal.stores.cells.records import Content, Session, content_of, session_of
@@ -66,7 +67,7 @@ class Trimming:
         for key in verdict.keys:
             if self._cells.delete_if(self._in("contents"), key, known[key]):
                 self._clear(key, contents[key])
-        self._clear_abandoned(contents)
+        self._clear_abandoned()
         return verdict.trimmed
 
     def _mark(self, first: int) -> None:
@@ -103,30 +104,21 @@ class Trimming:
         """Return what may still be committed: contents come before the commit that names them."""
         now = time.time()
         return {
-            session.token
+            token
             for session in self._sessions.values()
-            if session.token not in self._tokens and session.at > now - ABANDONED_S
+            for token in session.tokens
+            if token not in self._tokens and session.at > now - ABANDONED_S
         }
 
-    def _clear_abandoned(self, contents: dict[str, Content]) -> None:
+    def _clear_abandoned(self) -> None:
         """Take away what was never committed, and sessions of which nothing is left."""
         before = time.time() - ABANDONED_S
         alive = {commit.session for commit, _ in self._commits}
         for name, session in self._sessions.items():
             if session.at > before:
                 continue
-            if session.token not in self._tokens:
-                data, brought = (
-                    self._in(f"data/{session.token}"),
-                    self._in(f"content/{session.token}"),
-                )
-                self._cells.delete(data, self._cells.keys(data))
-                unused = [
-                    key
-                    for key in self._cells.keys(brought)
-                    if (there := contents.get(key.partition(".")[0])) is None
-                    or there.token != session.token
-                ]
-                self._cells.delete(brought, unused)
+            for token in session.tokens:
+                if token not in self._tokens:
+                    clear(self._cells, self._in, token)
             if name not in alive:
                 self._cells.delete(self._in("sessions"), [name])
