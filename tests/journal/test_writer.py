@@ -25,6 +25,7 @@ from accel_lab.journal.events import JournalDropped, JournalFailed, JournalResum
 from accel_lab.journal.journal import Journal
 from accel_lab.journal.stores.group import Group
 from accel_lab.journal.stores.memory import MemoryStore
+from accel_lab.journal.stores.open_store import open_store
 from accel_lab.journal.stores.redis import RedisStore
 from accel_lab.journal.stores.sql import SqlStore
 from accel_lab.journal.stores.sqlite import SqliteStore
@@ -32,7 +33,7 @@ from accel_lab.journal.stores.store import Store, Trimmed
 from accel_lab.journal.writing.facts import Facts
 from accel_lab.journal.writing.gatherer import GROUP_BYTES, GROUP_PARTS
 from accel_lab.journal.writing.writer import Writer
-from tests.journal.servers import Postgres, Redis, running
+from tests.journal.servers import Dynalite, Mongo, Postgres, Redis, Server, running
 
 
 def facts() -> Facts:
@@ -454,11 +455,19 @@ def _redis(server: Any) -> Store:
     return RedisStore(server.url)
 
 
-@pytest.mark.parametrize(("make", "open_"), [(Postgres, _postgres), (Redis, _redis)])
+def _url(server: Any) -> Store:
+    return open_store(server.url("writer"))
+
+
+@pytest.mark.parametrize(
+    ("make", "open_"),
+    [(Postgres, _postgres), (Redis, _redis), (Dynalite, _url), (Mongo, _url)],
+)
 def test_a_server_that_goes_away_and_comes_back_loses_nothing(
-    make: Callable[[], Postgres | Redis], open_: Callable[[Any], Store], request: Any
+    make: Callable[[], Server], open_: Callable[[Any], Store], request: Any
 ) -> None:
-    request.getfixturevalue(make.__name__.lower())  # skips where there is none
+    name = "mongodb" if make is Mongo else make.__name__.lower()
+    request.getfixturevalue(name)  # skips where there is none
     with running(make()) as server:
         bench = Bench(open_(server))
         bench.send(10)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from accel_lab.display.install import pip_install
 from accel_lab.errors import InvalidArgument, JournalUnavailable
+from accel_lab.journal.stores.cells import mongodb
 from accel_lab.journal.stores.cells.cell_store import CellStore
 from accel_lab.journal.stores.group import FACTS_BYTES, KEY_BYTES, Group
 from accel_lab.journal.stores.memory import MemoryStore
@@ -276,6 +277,9 @@ def test_specifications_name_stores(tmp_path: Path) -> None:
         ("redis://localhost", "redis", re.escape(pip_install("journal"))),
         ("postgresql+psycopg://localhost", "sqlalchemy", re.escape(pip_install("journal"))),
         ("postgresql+psycopg://localhost", "psycopg", r"psycopg\[binary\]"),
+        ("dynamodb://eu-west-1/table", "boto3", re.escape(pip_install("dynamodb"))),
+        ("mongodb://localhost", "pymongo", re.escape(pip_install("mongodb"))),
+        ("cassandra://localhost", "cassandra", re.escape(pip_install("cassandra"))),
     ],
 )
 def test_a_missing_package_is_named(
@@ -287,9 +291,24 @@ def test_a_missing_package_is_named(
 
 
 @pytest.mark.parametrize(
-    "spec", ["nonsense://somewhere", "postgresql+psycopg://host:port/x", "redis://host:port"]
+    "spec",
+    [
+        "nonsense://somewhere",
+        "postgresql+psycopg://host:port/x",
+        "redis://host:port",
+        "dynamodb://eu-west-1",
+        "dynamodb://eu-west-1/table?endpoint=nowhere",
+        "dynamodb://key:secret@eu-west-1/table",
+        "dynamodb://eu-west-1/table?colour=red",
+        "mongodb://host:port/x",
+        "cassandra:///keyspace",
+        "cassandra://host:port/keyspace",
+        "cassandra://host/no-name",
+        "cassandra://host/keyspace?replication=many",
+    ],
 )
 def test_what_names_no_store_is_refused_at_once(spec: str) -> None:
+    _require_driver(spec)
     with pytest.raises(InvalidArgument):
         open_store(spec)
 
@@ -302,14 +321,36 @@ def test_what_names_no_store_is_refused_at_once(spec: str) -> None:
         ("unix:///run/redis.sock?password=secret", "unix:///run/redis.sock"),
         ("postgresql+psycopg://u:secret@localhost:1/x", "postgresql+psycopg://u:***@localhost:1/x"),
         ("postgresql+psycopg://h/x?user=u&password=secret", "postgresql+psycopg://h/x?user=u"),
+        ("mongodb://user:secret@localhost:1/x?authSource=admin", "mongodb://localhost:1/x"),
+        ("cassandra://user:secret@one,two/lab", "cassandra://one,two:9042/lab"),
+        ("dynamodb://eu-west-1/lab?prefix=mine", "dynamodb://eu-west-1/lab"),
     ],
 )
 def test_a_password_is_not_shown(spec: str, name: str) -> None:
+    _require_driver(spec)
     assert open_store(spec).name == name
 
 
-@pytest.mark.parametrize("spec", ["redis://127.0.0.1:1/0", "postgresql+psycopg://u@127.0.0.1:1/x"])
-def test_a_server_that_is_not_there_is_named(spec: str) -> None:
+def _require_driver(spec: str) -> None:
+    """Skip where the package is not installed that a URL needs."""
+    packages = {"dynamodb": "boto3", "mongodb": "pymongo", "cassandra": "cassandra"}
+    if package := packages.get(spec.partition("://")[0]):
+        pytest.importorskip(package)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "redis://127.0.0.1:1/0",
+        "postgresql+psycopg://u@127.0.0.1:1/x",
+        "dynamodb://eu-west-1/table?endpoint=http://127.0.0.1:1",
+        "mongodb://127.0.0.1:1/x",
+        "cassandra://127.0.0.1:1/x",
+    ],
+)
+def test_a_server_that_is_not_there_is_named(spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    _require_driver(spec)
+    monkeypatch.setattr(mongodb, "CONNECT_MS", 500)
     store = open_store(spec)
     with pytest.raises(JournalUnavailable, match=r"127\.0\.0\.1"):
         store.append([header()], {})
