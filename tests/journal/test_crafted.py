@@ -82,7 +82,7 @@ def changed(value: Any, where: tuple[Any, ...], new: Any) -> Any:
 
 
 NAN, INFINITE = (struct.pack(">d", float(text)).hex() for text in ("nan", "inf"))
-junk = st.sampled_from(
+junk: st.SearchStrategy[Any] = st.sampled_from(
     (
         *(
             None,

@@ -6,10 +6,10 @@ from contextlib import suppress
 import msgspec
 
 from accel_lab.errors import JournalDamaged, JournalError
+from accel_lab.journal.entries.damage import damage_in
 from accel_lab.journal.entries.entry import entries_of
 from accel_lab.journal.stores.group import Group
 from accel_lab.journal.stores.store import Store
-from accel_lab.journal.writing.facts import damage_in
 from accel_lab.libraries.jit.messages import Compile
 
 _COMPILE = msgspec.msgpack.encode(Compile.__struct_config__.tag)

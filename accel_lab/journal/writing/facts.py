@@ -5,14 +5,12 @@ import platform
 import socket
 import time
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
 
 import msgspec
 
 from accel_lab.journal.entries.entry import SCHEMA
 from accel_lab.journal.stores.group import Group
 
-DAMAGE = "damage"
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -52,20 +50,3 @@ class Facts(msgspec.Struct, frozen=True):
     def group(self, session: str, at: float) -> Group:
         """Return the first group of a session."""
         return Group(0, session, "", at, 1, _encode(self), 0, 1)
-
-
-def with_damage(facts: bytes, text: str) -> bytes:
-    """Return the facts of a session once more, with what was found damaged meanwhile."""
-    known: dict[str, Any] = msgspec.msgpack.decode(facts)
-    return _encode(known | {DAMAGE: text})
-
-
-def damage_in(group: Group) -> str:
-    """Return what the facts of a session say was found damaged; empty for nothing."""
-    if group.device or DAMAGE.encode() not in group.data:
-        return ""
-    try:
-        found = msgspec.msgpack.decode(group.data, type=dict[str, Any]).get(DAMAGE, "")
-    except msgspec.DecodeError:
-        return ""
-    return str(found)

@@ -12,10 +12,11 @@ from accel_lab.actor.events import EventStream, warn_of
 from accel_lab.compute.lineage.content_store import Contents
 from accel_lab.compute.lineage.recorder import Follow
 from accel_lab.errors import AccelError, JournalDamaged, JournalUnavailable
+from accel_lab.journal.entries.damage import with_damage
 from accel_lab.journal.events import JournalDropped, JournalFailed, JournalResumed
 from accel_lab.journal.stores.group import FACTS_BYTES, Group
 from accel_lab.journal.stores.store import Store
-from accel_lab.journal.writing.facts import Facts, with_damage
+from accel_lab.journal.writing.facts import Facts
 from accel_lab.journal.writing.gatherer import Gatherer
 from accel_lab.journal.writing.grants import CONTENTS_BYTES, Grants
 from accel_lab.journal.writing.written import Written

@@ -1,7 +1,7 @@
 """Journals that somebody else made: what they may have this process do."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pytest
 from accel_lab import System, rng
 from accel_lab.compute.lineage.content_store import key_of
 from accel_lab.compute.lineage.markers import Content, encode_marker
+from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.builtin import (
     Allocate,
     CopyIn,
@@ -84,18 +85,17 @@ def test_what_no_user_sends_is_not_sent_again(message: Operation[Any], lab: Syst
         np.testing.assert_array_equal(cpu.get(ref).result(), np.full(4, float(i)))
 
 
-@pytest.mark.parametrize("kind", [Withhold, SaveThing, AllReduce])
+@pytest.mark.parametrize(
+    ("make", "result"),
+    [(lambda x: Withhold((x,)), 0), (SaveThing, 2), (lambda x: AllReduce(1, x), 2)],
+    ids=["Withhold", "SaveThing", "AllReduce"],
+)
 def test_what_no_user_sends_of_its_buffers_is_not_sent_again(
-    kind: type[Operation[Any]], lab: System
+    make: Callable[[AccelRef], Operation[Any]], result: int, lab: System
 ) -> None:
     (cpu,) = lab.devices
     record = cpu.put(np.ones(4))
-    message = {
-        Withhold: lambda: Withhold((record,)),
-        SaveThing: lambda: SaveThing(record),
-        AllReduce: lambda: AllReduce(1, record),
-    }[kind]()
-    part = encode_entry(2, 0 if kind is Withhold else 2, None, message)
+    part = encode_entry(2, result, None, make(record))
     journal = crafted(put(record.id), part)
     report = replay(journal, lab, progress=False)
     assert (report.run, len(report.not_run), report.failed) == (1, 1, [])

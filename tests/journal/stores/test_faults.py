@@ -148,7 +148,7 @@ def _full_mongodb(request: bytes) -> bytes:
     number = struct.unpack_from("<i", request, 4)[0]
     error: dict[str, Any] = {"ok": 0.0, "code": 14031, "codeName": "OutOfDiskSpace"}
     body = bytes(5) + bson.encode(error | {"errmsg": "out of disk space"})
-    return struct.pack("<4i", 16 + len(body), 1, number, 2013) + body
+    return struct.pack("<4i", 16 + len(body), 1, number, 2013) + bytes(body)
 
 
 def test_two_writers_share_a_server(
@@ -274,3 +274,34 @@ def test_a_content_that_another_forgets_meanwhile_is_brought_again(
     assert cell_store.BRINGS > 1
     store.close()
     other.close()
+
+
+def test_a_commit_that_arrives_late_is_no_second_one(request: pytest.FixtureRequest) -> None:
+    """It was on its way when its sender gave it up and tried again with more."""
+    server = request.getfixturevalue("mongodb")
+    cells: Any = mongodb.MongoDbCells(server.url("crash"), "late")
+    store = CellStore(cells)
+    store.append([header(), group(1)], {})
+    put_new, late = cells.put_new, list[tuple[str, str, bytes]]()
+
+    def delayed(*given: Any) -> bool:
+        if not given[0].endswith("commits"):
+            return bool(put_new(*given))
+        late.append(given)  # type: ignore[arg-type]
+        raise JournalUnavailable("nobody answered")
+
+    def overtaken(*given: Any) -> bool:
+        if given[0].endswith("commits") and late:
+            assert put_new(*late.pop())
+        return bool(put_new(*given))
+
+    for sent, more in ((2, 1), (4, 2), (7, 0)):
+        cells.put_new = delayed
+        with pytest.raises(JournalUnavailable):
+            store.append([group(sent, bytes(3000))], {})
+        cells.put_new = overtaken
+        again = range(sent, sent + 1 + more)
+        store.append([group(position, bytes(3000)) for position in again], {})
+        assert positions(store) == list(range(sent + 1 + more))
+    assert all(one.data == bytes(3000) for one in store.groups() if one.position > 1)
+    store.close()

@@ -20,7 +20,7 @@ def clear(cells: Cells, place: Callable[[str], str], token: str) -> None:
         key = piece.partition(".")[0]
         if key not in used:
             known = cells.get(place("contents"), key)
-            used[key] = known is not None and content_of(known).token == token
+            used[key] = known is not None and content_of(known, cells.name).token == token
         if not used[key]:
             unused.append(piece)
     cells.delete(brought, unused)

@@ -113,7 +113,7 @@ class CellStore(Store):
         known = self._cells.get(self._in("contents"), key)
         if known is None:
             return None
-        place = content_of(known)
+        place = content_of(known, self.name)
         found = self._pieces(f"content/{place.token}", key, place.nbytes)
         if found is None and self._cells.get(self._in("contents"), key) != known:
             return None  # it was forgotten meanwhile
@@ -160,7 +160,7 @@ class CellStore(Store):
             commit = None if last is None else decode_commit(last[1], self.name)
             place = _Place(-1, *(("", 1) if commit is None else (commit.key, commit.next)))
         else:
-            was = session_of(known)
+            was = session_of(known, self.name)
             place = _Place(was.position, was.seen, was.next, was.tokens)
             self._follow(place, session)
             if was.tokens[-1] in place.open:
@@ -210,7 +210,11 @@ class CellStore(Store):
             if found is not None and decode_commit(found, self.name).token == token:
                 return commit.next
             self._follow(place, session)
-            if place.position >= position:  # what was sent before and not answered came after all
+            if place.position >= groups[0].position:
+                # What was sent before, and not answered, came after all.
+                left = [group for group in groups if group.position > place.position]
+                if left:
+                    return self._commit(place, token, session, left, began)
                 place.open = (*place.open, token)
                 return place.next
         raise JournalUnavailable(f"{self.name} is written to by too many at once")

@@ -1,15 +1,13 @@
 """A commit: the one cell by which groups are in a journal, all of them or none."""
 
 from collections.abc import Iterator, Sequence
-from typing import TypeVar
 
 import msgspec
 
-from accel_lab.errors import JournalDamaged
+from accel_lab.journal.stores.cells.records import decoded
 from accel_lab.journal.stores.group import Group
 from accel_lab.journal.stores.store import Weighed
 
-T = TypeVar("T")
 INLINE_BYTES = 2048
 """So much data stands in the commit: as much as what tells of it, which trimming reads anyway."""
 
@@ -127,7 +125,7 @@ def decode_facts(data: bytes, name: str) -> list[Fact]:
     Raises:
         JournalDamaged: they were not written so.
     """
-    return _decoded(_facts, data, name)
+    return decoded(_facts, data, name)
 
 
 def decode_commit(data: bytes, name: str) -> Commit:
@@ -136,14 +134,7 @@ def decode_commit(data: bytes, name: str) -> Commit:
     Raises:
         JournalDamaged: it was not written so.
     """
-    return _decoded(_commit, data, name)
-
-
-def _decoded(decoder: msgspec.msgpack.Decoder[T], data: bytes, name: str) -> T:
-    try:
-        return decoder.decode(data)
-    except msgspec.MsgspecError as error:
-        raise JournalDamaged(f"a commit of {name} is not what was written: {error}") from error
+    return decoded(_commit, data, name)
 
 
 _encode = msgspec.msgpack.Encoder().encode

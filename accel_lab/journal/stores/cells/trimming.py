@@ -36,7 +36,9 @@ class Trimming:
         self._commits = list(zip(commits, facts, strict=True))
         self._tokens = {commit.token for commit in commits}
         sessions = every(cells, place("sessions"))
-        self._sessions: dict[str, Session] = {name: session_of(data) for name, data in sessions}
+        self._sessions: dict[str, Session] = {
+            name: session_of(data, cells.name) for name, data in sessions
+        }
 
     def trim(self, first: int, keep_bytes: int) -> Trimmed:
         """Forget so that at most this is left.
@@ -45,7 +47,7 @@ class Trimming:
             first: the number below which groups of devices are gone already.
         """
         known = dict(every(self._cells, self._in("contents")))
-        contents = {key: content_of(data) for key, data in known.items()}
+        contents = {key: content_of(data, self._cells.name) for key, data in known.items()}
         begun = self._being_appended()
         named = {key for _, facts in self._commits for fact in facts for key in fact.keys}
         sizes = {
