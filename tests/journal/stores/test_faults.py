@@ -287,7 +287,7 @@ def test_a_commit_that_arrives_late_is_no_second_one(request: pytest.FixtureRequ
     def delayed(*given: Any) -> bool:
         if not given[0].endswith("commits"):
             return bool(put_new(*given))
-        late.append(given)  # type: ignore[arg-type]
+        late.append(given)
         raise JournalUnavailable("nobody answered")
 
     def overtaken(*given: Any) -> bool:
