@@ -15,7 +15,8 @@ class Between:
 
     Attributes:
         mute: whether the answers of the server are thrown away from now on.
-        answer: answers in place of the server, if it is set.
+        answer: answers in place of the server, if it is set; with nothing as long as what was
+            asked is not whole.
     """
 
     def __init__(self, port: int) -> None:
@@ -50,6 +51,7 @@ class Between:
                 threading.Thread(target=self._pass_on, args=(client, server), daemon=True).start()
 
     def _pass_on(self, client: socket.socket, server: socket.socket) -> None:
+        asked = b""
         with contextlib.suppress(OSError, ValueError), client, server:
             while True:
                 ready, _, _ = select.select([client, server], [], [])
@@ -59,8 +61,11 @@ class Between:
                         return
                     if end is server and not self.mute:
                         client.sendall(data)
-                    elif end is client and self.answer is not None:
-                        client.sendall(self.answer(data))
+                    elif end is client and (self.answer is not None or asked):
+                        asked += data
+                        if told := self.answer(asked) if self.answer else b"":
+                            client.sendall(told)
+                            asked = b""
                     elif end is client:
                         server.sendall(data)
 

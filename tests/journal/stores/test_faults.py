@@ -1,6 +1,7 @@
 """Servers that are gone, slow, full, shared or back again: nothing is lost, and nothing twice."""
 
 import json
+import re
 import struct
 import threading
 from collections.abc import Callable, Iterator
@@ -134,8 +135,12 @@ def test_a_full_server_is_named_and_what_it_had_is_there(
     assert positions(store) == [0, 1, 2]
 
 
-def _full_dynamodb(_: bytes) -> bytes:
+def _full_dynamodb(request: bytes) -> bytes:
     """What DynamoDB answers when it takes no more for now."""
+    begin, _, sent = request.partition(b"\r\n\r\n")
+    wanted = re.search(rb"(?i)content-length: *(\d+)", begin)
+    if wanted is None or len(sent) < int(wanted[1]):
+        return b""
     kind = "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException"
     text = "The level of configured provisioned throughput for the table was exceeded"
     body = json.dumps({"__type": kind, "message": text}).encode()
@@ -149,6 +154,8 @@ def _full_mongodb(request: bytes) -> bytes:
     """What MongoDB answers when its disk is full: OP_MSG, error 14031."""
     import bson
 
+    if len(request) < 4 or len(request) < struct.unpack_from("<i", request)[0]:
+        return b""
     number = struct.unpack_from("<i", request, 4)[0]
     error: dict[str, Any] = {"ok": 0.0, "code": 14031, "codeName": "OutOfDiskSpace"}
     body = bytes(5) + bson.encode(error | {"errmsg": "out of disk space"})
