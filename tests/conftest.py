@@ -131,6 +131,32 @@ def _postgres() -> str | None:
     return None
 
 
+def _moto() -> str | None:
+    missing = [name for name in ("boto3", "moto", "flask") if find_spec(name) is None]
+    return f"not installed: {', '.join(missing)}" if missing else None
+
+
+def _dynalite() -> str | None:
+    from tests.journal.servers import dynalite
+
+    if find_spec("boto3") is None:
+        return "not installed: boto3"
+    return None if dynalite() else "npm's dynalite is neither on the path nor at ACCEL_LAB_DYNALITE"
+
+
+def _mongodb() -> str | None:
+    missing = [name for name in ("pymongo", "nx_27017") if find_spec(name) is None]
+    return f"not installed: {', '.join(missing)}" if missing else None
+
+
+def _cassandra() -> str | None:
+    if find_spec("cassandra") is None:
+        return "not installed: cassandra-driver"
+    if not os.environ.get("ACCEL_LAB_CASSANDRA"):
+        return "ACCEL_LAB_CASSANDRA names no server, as cassandra://host:9042"
+    return None
+
+
 def _redis() -> str | None:
     if find_spec("redis") is None:
         return "not installed: redis"
@@ -173,9 +199,13 @@ def _zarr() -> str | None:
 
 PIECES: dict[str, Callable[[], str | None]] = {
     "browser": _browser,
+    "cassandra": _cassandra,
     "compiler": _compiler,
     "cuda": _cuda,
+    "dynalite": _dynalite,
     "jax": _jax,
+    "mongodb": _mongodb,
+    "moto": _moto,
     "node": _node,
     "notebook7": _notebook7,
     "onnx": _onnx,

@@ -10,6 +10,7 @@ from typing import Any, SupportsIndex, overload
 
 from accel_lab.display.sizes import size
 from accel_lab.errors import JournalDamaged, JournalError, JournalUnavailable
+from accel_lab.journal.entries.checked import check
 from accel_lab.journal.entries.entry import Entry, Kind, entries_of
 from accel_lab.journal.entries.index import Index
 from accel_lab.journal.entries.jsonl import read_lines, write_lines
@@ -56,6 +57,7 @@ class Journal(Uncopied, Sequence[Entry]):
         self._drain = drain
         self._index = Index(store)
         self._damage: JournalDamaged | None = None
+        self._is_forged = False
 
     @classmethod
     def open(cls, spec: str | Path | Store) -> "Journal":
@@ -90,6 +92,7 @@ class Journal(Uncopied, Sequence[Entry]):
         journal = cls(store)
         try:
             for group, contents in read_lines(Path(path)):
+                check(group)
                 store.append([group], contents)
         except JournalDamaged as error:
             journal._damage = error
@@ -107,6 +110,7 @@ class Journal(Uncopied, Sequence[Entry]):
         self._fresh()
         beside = Path(path).with_name(f"{Path(path).name}.{os.getpid()}.part")
         try:
+            beside.unlink(missing_ok=True)
             count = write_lines(self._groups(), self.store.content, beside)
             beside.replace(path)
         except JournalDamaged:
@@ -172,13 +176,22 @@ class Journal(Uncopied, Sequence[Entry]):
 
     @property
     def damage(self) -> JournalDamaged | None:
-        """What ends this journal early, None when it is whole as far as it has been read."""
+        """What ends this journal early, or was found damaged before and is on record.
+
+        None when it is whole as far as it has been read. Who writes it puts on record what is
+        found, for whoever reads it later.
+        """
         return self._damage or self._index.damage
 
     @property
     def own_sessions(self) -> Collection[str]:
-        """The sessions of this process, whose code needs no leave to run."""
-        return () if self._writer is None else (self._writer.session,)
+        """The sessions of this process, whose code needs no leave to run.
+
+        None once something was read under its name that it has not written.
+        """
+        if self._writer is None or self._is_forged:
+            return ()
+        return (self._writer.session,)
 
     def content(self, key: str) -> bytes | None:
         """Return the bytes of an upload or result by its key; None when they are not kept."""
@@ -296,7 +309,17 @@ class Journal(Uncopied, Sequence[Entry]):
                 self._writer.flush(FLUSH_S)
 
     def _groups(self, after: int = 0) -> Iterator[Group]:
-        yield from self.store.groups(after)
+        writer = self._writer
+        try:
+            for group in self.store.groups(after):
+                if writer is not None and group.session == writer.session:
+                    self._is_forged = self._is_forged or group not in writer.written
+                yield group
+        except JournalDamaged as error:
+            self._index.damage = error
+            if writer is not None:
+                writer.found_damage(error)
+            raise
         if self._damage is not None:
             raise self._damage.copy()
 
@@ -304,7 +327,7 @@ class Journal(Uncopied, Sequence[Entry]):
         """Yield entries up to the end or the damage."""
         try:
             yield from entries_of(self._groups(after), first, self._index.kernels)
-        except JournalDamaged as error:
+        except JournalDamaged as error:  # also that a group does not decode
             self._index.damage = error
 
     def _span(self, span: range) -> list[Entry]:

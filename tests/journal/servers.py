@@ -6,6 +6,7 @@ import pwd
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -153,6 +154,69 @@ class Redis(Server):
     @property
     def url(self) -> str:
         return f"redis://127.0.0.1:{self.port}/0"
+
+
+class Listener(Server):
+    """A server that answers whoever connects."""
+
+    def answers(self) -> bool:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1.0):
+            return True
+        return False
+
+
+class Moto(Listener):
+    """moto's server, which acts as DynamoDB does, and keeps everything in memory."""
+
+    def command(self) -> list[str]:
+        return [sys.executable, "-W", "ignore", "-m", "moto.server", "-p", str(self.port)]
+
+    def url(self, name: str) -> str:
+        return f"dynamodb://eu-west-1/{name}?endpoint=http://127.0.0.1:{self.port}"
+
+
+class Dynalite(Listener):
+    """npm's dynalite, which keeps what DynamoDB would in a folder."""
+
+    def command(self) -> list[str]:
+        return [
+            dynalite() or "dynalite",
+            *("--port", str(self.port), "--path", str(self.folder / "data")),
+            *("--createTableMs", "0"),
+        ]
+
+    def url(self, name: str) -> str:
+        return f"dynamodb://eu-west-1/{name}?endpoint=http://127.0.0.1:{self.port}"
+
+
+class Mongo(Listener):
+    """nx-27017, which speaks MongoDB's protocol and keeps its documents in SQLite files."""
+
+    def command(self) -> list[str]:
+        (self.folder / "data").mkdir(exist_ok=True)
+        return [
+            str(Path(sys.executable).with_name("nx-27017")),
+            *("--data-dir", str(self.folder / "data"), "-p", str(self.port)),
+            *("--log-file", str(self.folder / "nx.log"), "--pid-file", str(self.folder / "pid")),
+        ]
+
+    def url(self, name: str) -> str:
+        return f"mongodb://127.0.0.1:{self.port}/{name}"
+
+
+class Elsewhere:
+    """A server at an address that was given, as `cassandra://host:9042`."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address.rstrip("/")
+
+    def url(self, name: str) -> str:
+        return f"{self.address}/{name}"
+
+
+def dynalite() -> str | None:
+    """Return the program, where npm has put it for all or where ACCEL_LAB_DYNALITE says."""
+    return os.environ.get("ACCEL_LAB_DYNALITE") or shutil.which("dynalite")
 
 
 @contextlib.contextmanager

@@ -1,6 +1,7 @@
 """What is committed, what waits for a store that is away, and what the record says of contents."""
 
 import itertools
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,11 +19,13 @@ from accel_lab.compute.lineage.recorder import Kept, Recorder
 from accel_lab.compute.message.builtin import Put
 from accel_lab.compute.output.cell_origin import Origin
 from accel_lab.compute.wire.codec import encode_entry
-from accel_lab.errors import JournalUnavailable
+from accel_lab.errors import JournalDamaged, JournalUnavailable
 from accel_lab.journal.entries.entry import Entry, entries_of
 from accel_lab.journal.events import JournalDropped, JournalFailed, JournalResumed
+from accel_lab.journal.journal import Journal
 from accel_lab.journal.stores.group import Group
 from accel_lab.journal.stores.memory import MemoryStore
+from accel_lab.journal.stores.open_store import open_store
 from accel_lab.journal.stores.redis import RedisStore
 from accel_lab.journal.stores.sql import SqlStore
 from accel_lab.journal.stores.sqlite import SqliteStore
@@ -30,7 +33,7 @@ from accel_lab.journal.stores.store import Store, Trimmed
 from accel_lab.journal.writing.facts import Facts
 from accel_lab.journal.writing.gatherer import GROUP_BYTES, GROUP_PARTS
 from accel_lab.journal.writing.writer import Writer
-from tests.journal.servers import Postgres, Redis, running
+from tests.journal.servers import Dynalite, Mongo, Postgres, Redis, Server, running
 
 
 def facts() -> Facts:
@@ -263,7 +266,7 @@ class Trims(MemoryStore):
 
 def test_bytes_that_come_again_while_they_are_forgotten_are_stored_again() -> None:
     store = Trims()
-    bench = Bench(store, limit_bytes=8000)
+    bench = Bench(store, limit_bytes=11_200)
     for seed in range(8):
         bench.upload(bytes([seed]) * 1000)
         bench.record_thread.flush()
@@ -452,11 +455,19 @@ def _redis(server: Any) -> Store:
     return RedisStore(server.url)
 
 
-@pytest.mark.parametrize(("make", "open_"), [(Postgres, _postgres), (Redis, _redis)])
+def _url(server: Any) -> Store:
+    return open_store(server.url("writer"))
+
+
+@pytest.mark.parametrize(
+    ("make", "open_"),
+    [(Postgres, _postgres), (Redis, _redis), (Dynalite, _url), (Mongo, _url)],
+)
 def test_a_server_that_goes_away_and_comes_back_loses_nothing(
-    make: Callable[[], Postgres | Redis], open_: Callable[[Any], Store], request: Any
+    make: Callable[[], Server], open_: Callable[[Any], Store], request: Any
 ) -> None:
-    request.getfixturevalue(make.__name__.lower())  # skips where there is none
+    name = "mongodb" if make is Mongo else make.__name__.lower()
+    request.getfixturevalue(name)  # skips where there is none
     with running(make()) as server:
         bench = Bench(open_(server))
         bench.send(10)
@@ -483,3 +494,126 @@ def test_markers_of_the_record_are_told_from_entries_by_their_second_byte() -> N
         assert encode_entry(seq, 1, None, Put((1,), "uint8", b"x"))[1] < 0xE0
     for marker in (SentBy(None, 1.0), Content(2**40, "k" * 32), ContextBegan(1, 1.0, 2)):
         assert msgspec.msgpack.encode(marker)[1] >= 0xE0
+
+
+def test_a_store_that_vanished_counts_what_it_held(tmp_path: Path) -> None:
+    bench = Bench(SqliteStore(tmp_path / "x.journal"))
+    bench.send(3)
+    bench.write()
+    for each in tmp_path.iterdir():
+        each.unlink()
+    bench.send(2)
+    bench.record_thread.flush()
+    resumed = bench.events.wait_for(JournalResumed, 30, since=0)
+    assert resumed.dropped == 3
+    assert bench.writer.dropped == 3
+    assert [lost.entries for lost in bench.events.history(JournalDropped)] == [3]
+    bench.send(4)
+    bench.write()
+    assert bench.writer.dropped == 3
+    bench.writer.close()
+
+
+def test_a_store_that_was_emptied_without_a_word_counts_what_it_held() -> None:
+    """As a server that keeps nothing, and was started again between two commits."""
+    gate = Gate()
+    bench = Bench(gate)
+    for _ in range(3):
+        bench.send(2)
+        bench.write()
+    gate.inner = MemoryStore(None)
+    bench.send(1)
+    bench.write()
+    assert bench.writer.dropped == 6
+    bench.send(1)
+    bench.write()
+    assert bench.writer.dropped == 6
+    assert bench.seqs() == [7, 8]
+    assert [entry.kind for entry in bench.entries()].count("session") == 1, "the facts come again"
+    bench.writer.close()
+
+
+def test_another_journal_in_the_place_of_one_that_was_away_counts_what_that_held() -> None:
+    gate = Gate()
+    bench = Bench(gate)
+    bench.send(2)
+    bench.write()
+    gate.shut = True
+    bench.send(1)
+    bench.record_thread.flush()
+    bench.events.wait_for(JournalFailed, since=0)
+    other = MemoryStore(None)
+    for position in range(1, 20):
+        other.append([Group(0, "theirs", "cpu0", 1.0, 1, put(position), position, 1)], {})
+    gate.inner = other
+    gate.shut = False
+    assert bench.events.wait_for(JournalResumed, 30, since=0).dropped == 2
+    bench.writer.close()
+
+
+def test_a_store_that_was_away_and_kept_everything_counts_nothing() -> None:
+    gate = Gate()
+    bench = Bench(gate)
+    for _ in range(3):
+        bench.send(2)
+        bench.write()
+        gate.shut = True
+        bench.send(1)
+        bench.record_thread.flush()
+        bench.events.wait_for(JournalFailed, since=0)
+        gate.shut = False
+        bench.write()
+    assert bench.writer.dropped == 0
+    bench.writer.close()
+
+
+class Damaged(Gate):
+    """A store in which something is damaged, which is told once."""
+
+    text = "the log of gate is damaged"
+
+    def append(self, groups: Sequence[Group], contents: Mapping[str, bytes]) -> int:
+        text, self.text = self.text, ""
+        if text:
+            raise JournalDamaged(text)
+        return super().append(groups, contents)
+
+
+def test_damage_that_was_found_stays_on_record() -> None:
+    bench = Bench(Damaged())
+    bench.send(2)
+    bench.record_thread.flush()
+    bench.events.wait_for(JournalResumed, 30, since=0)
+    bench.send(1)
+    bench.write()
+    journal = Journal(bench.store)
+    assert len(journal) == 5
+    assert "the log of gate is damaged" in str(journal.damage)
+    assert "it is damaged: the log of gate" in repr(journal)
+    assert [e.fields["damage"] for e in journal if "damage" in e.fields] == [Damaged.text]
+    bench.writer.close()
+
+
+def test_damage_that_was_read_stays_on_record(tmp_path: Path) -> None:
+    """Also once the damaged part has been trimmed away."""
+    path = tmp_path / "x.journal"
+    bench = Bench(SqliteStore(path))
+    journal = Journal(bench.store, bench.writer, bench.record_thread.flush)
+    for _ in range(5):
+        bench.send(1, bytes(1000))
+        bench.write()
+    db = sqlite3.connect(path)
+    db.execute("UPDATE groups SET data = zeroblob(length(data)) WHERE number = 3")
+    db.commit()
+    with pytest.raises(JournalDamaged, match="group 3"):
+        list(journal)
+    bench.send(1)
+    bench.write()
+    db.execute("DELETE FROM groups WHERE number BETWEEN 2 AND 3")
+    db.execute("UPDATE head SET first = 4")
+    db.commit()
+    db.close()
+    for again in (journal, Journal.open(path)):
+        assert len(list(again)) > 3
+        assert "group 3" in str(again.damage or (len(again) and again.damage))
+    bench.writer.close()

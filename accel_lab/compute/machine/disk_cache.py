@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from accel_lab.compute.machine.private_folder import is_private
+from accel_lab.compute.machine.private_folder import create_private, is_private, read_private
 
 LIMIT_BYTES = 1 << 30
 INDEX = "index.json"
@@ -87,12 +87,15 @@ class DiskCache:
             self.misses += 1
             return None
         try:
-            sums = json.loads((entry / INDEX).read_bytes())
-            files = {name: (entry / name).read_bytes() for name in sums}
+            sums = json.loads(read_private(entry / INDEX))
+            files = {name: read_private(entry / name) for name in sums}
             intact = all(_sum(data) == sums[name] for name, data in files.items())
         except FileNotFoundError:
             intact = not entry.exists()  # without an index it is damaged; else there is none
             files = {}
+        except PermissionError:
+            self.misses += 1
+            return None
         except (OSError, ValueError, TypeError):
             intact, files = False, {}
         if not intact:
@@ -121,9 +124,9 @@ class DiskCache:
         temporary = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=self.folder))
         try:
             for name, data in files.items():
-                (temporary / name).write_bytes(data)
+                _write(temporary / name, data)
             sums = {name: _sum(data) for name, data in files.items()}
-            (temporary / INDEX).write_text(json.dumps(sums))
+            _write(temporary / INDEX, json.dumps(sums).encode())
             if anew:
                 self._remove(self.path(key))
             with suppress(FileExistsError):
@@ -189,6 +192,11 @@ class DiskCache:
             with suppress(OSError):
                 entry.rename(grave / entry.name)
             shutil.rmtree(grave, ignore_errors=True)
+
+
+def _write(path: Path, data: bytes) -> None:
+    with os.fdopen(create_private(path), "wb") as file:
+        file.write(data)
 
 
 def _sum(data: bytes) -> str:

@@ -1,5 +1,6 @@
-"""Whether others can write to a folder, whose files are to be run."""
+"""Files that are to be run: in folders to which nobody else can write, and of this user alone."""
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -21,10 +22,45 @@ def is_private(folder: Path) -> bool:
         return False
 
 
+def read_private(path: Path) -> bytes:
+    """Return the bytes of a file that is this user's and to which nobody else can write.
+
+    Raises:
+        PermissionError: it is another's, others can write to it, or it is a link or no file.
+        OSError: it cannot be read, or is not there.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise PermissionError(f"{path} is a link") from error
+    with os.fdopen(descriptor, "rb") as file:
+        found = os.fstat(descriptor)
+        is_own = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
+        if not is_own or _others_write(found):
+            raise PermissionError(f"others can write to {path}")
+        return file.read()
+
+
+def create_private(path: Path) -> int:
+    """Make a file that this user alone can read and write, and return its descriptor.
+
+    Raises:
+        FileExistsError: it is there.
+        OSError: it cannot be made.
+    """
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+
+
 def _is_safe(found: os.stat_result, owners: set[int], *, shared: bool = False) -> bool:
     if not stat.S_ISDIR(found.st_mode) or found.st_uid not in owners:
         return False
     if shared and found.st_mode & stat.S_ISVTX:
         return True
+    return not _others_write(found)
+
+
+def _others_write(found: os.stat_result) -> bool:
     own_group = found.st_gid == os.getegid() == os.geteuid()
-    return not found.st_mode & (stat.S_IWOTH | (0 if own_group else stat.S_IWGRP))
+    return bool(found.st_mode & (stat.S_IWOTH | (0 if own_group else stat.S_IWGRP)))

@@ -36,7 +36,7 @@ _NEVER_AGAIN = {
     Receive.__name__: Receive.opaque,
     Fetch.__name__: Fetch.opaque,
 }
-_OF_SEVERAL = "it is a part of a message to several devices"
+OF_SEVERAL = "it is a part of a message to several devices"
 TAKEN_BACK = frozenset((Cancelled.__name__, Interrupted.__name__))
 """The kinds of failure that somebody asked for."""
 """The version of what a journal holds; a later one is refused by name."""
@@ -258,7 +258,7 @@ class Entry(msgspec.Struct, frozen=True, eq=False):
         """Why the message cannot be run again; empty when it can."""
         if self.kind != "message":
             return ""
-        if never := _NEVER_AGAIN.get(self.name, "" if self.place is None else _OF_SEVERAL):
+        if never := _NEVER_AGAIN.get(self.name, "" if self.place is None else OF_SEVERAL):
             return never
         if self.name == Run.__name__ and not self.fields["pure"]:
             return "it is a function that was run without pure=True, so it may do something else"

@@ -6,6 +6,7 @@ from contextlib import suppress
 import msgspec
 
 from accel_lab.errors import JournalDamaged, JournalError
+from accel_lab.journal.entries.damage import damage_in
 from accel_lab.journal.entries.entry import entries_of
 from accel_lab.journal.stores.group import Group
 from accel_lab.journal.stores.store import Store
@@ -20,7 +21,7 @@ class Index:
     Attributes:
         total: how many entries there are.
         kernels: the names of compiled kernels, by session and device: a launch has only the number.
-        damage: what ended the reading, if something did.
+        damage: what has ended a reading, or is on record as found damaged, if something has been.
     """
 
     def __init__(self, store: Store) -> None:
@@ -41,12 +42,13 @@ class Index:
             self._clear()
         if not self._numbers:
             self._first = self._begins()
-        self.damage = None
         try:
             for group in self._store.groups(self._numbers[-1] if self._numbers else 0):
                 self._numbers.append(group.number)
                 self._starts.append(self.total)
                 self.total += group.entries
+                if text := damage_in(group):
+                    self.damage = self.damage or JournalDamaged(text)
                 if _COMPILE in group.data:
                     self._name_kernels(group)
         except JournalDamaged as error:

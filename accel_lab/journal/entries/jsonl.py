@@ -9,6 +9,7 @@ JSON lacks `{"float": …, "bits": …}`, and maps `{"map": [[key, value], …]}
 import base64
 import json
 import math
+import os
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from operator import index
@@ -18,6 +19,7 @@ from typing import IO, Any
 import msgspec
 
 from accel_lab.compute.lineage.markers import marker_of
+from accel_lab.compute.machine.private_folder import create_private
 from accel_lab.errors import JournalDamaged, JournalError
 from accel_lab.journal.entries.entry import kind_of
 from accel_lab.journal.stores.chain import whole
@@ -38,7 +40,15 @@ _FACTS = (
     "keys",
 )
 
-_NOT_WRITTEN = (KeyError, TypeError, ValueError)
+_NOT_WRITTEN = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    struct.error,
+)
 
 _parts = msgspec.msgpack.Decoder(list[Any])
 _map = msgspec.msgpack.Decoder(dict[str, Any])
@@ -46,12 +56,13 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 def write_lines(groups: Iterable[Group], content: Callable[[str], bytes | None], path: Path) -> int:
-    """Write a journal to a file; returns how many groups.
+    """Write a journal to a new file, which is this user's alone; returns how many groups.
 
     Raises:
         JournalDamaged: the journal is; what stands before the damage is in the file.
     """
-    with path.open("w", encoding="utf-8") as file:
+    # Half a pair of UTF-16, as a text may hold it, is written as JSON spells it.
+    with os.fdopen(create_private(path), "w", encoding="utf-8", errors="backslashreplace") as file:
         _write(file, {"journal": "accel_lab", "schema": SCHEMA})
         written: set[str] = set()
         count = 0
@@ -162,7 +173,7 @@ class _Reading:
                 data = base64.b64decode(facts["data"], validate=True)
             fields = {name: facts[name] for name in _FACTS}
             return msgspec.convert(fields | {"number": self._count + 1, "data": data}, Group)
-        except (*_NOT_WRITTEN, AttributeError, OverflowError, StopIteration) as error:
+        except (*_NOT_WRITTEN, StopIteration) as error:
             raise self._lines.damaged(repr(error)) from error
 
     def _contents(self, contents: dict[str, bytes]) -> dict[str, Any] | None:
@@ -193,7 +204,7 @@ def _write_group(file: IO[str], group: Group) -> None:
     facts = {name: getattr(group, name) for name in _FACTS}
     try:
         parts = list(_lines_of(group, facts))
-    except (*_NOT_WRITTEN, IndexError, OverflowError) as error:
+    except _NOT_WRITTEN as error:
         raise JournalDamaged(f"group {group.number} does not decode: {error}") from error
     _write(file, {"group": facts})
     for part in parts:

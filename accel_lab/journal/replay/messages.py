@@ -5,12 +5,38 @@ from typing import Any
 
 import msgspec
 
+from accel_lab.compute.actors.fault import Inject
+from accel_lab.compute.graph.messages import LaunchGraph, RecordGraph, Reserve, TimeGraph
 from accel_lab.compute.message.buffer import Ref
+from accel_lab.compute.message.builtin import Allocate, Ping, Put, Run, Upload
 from accel_lab.compute.message.handle import is_ref
 from accel_lab.compute.message.operation import Operation
 from accel_lab.display.buffer_number import short
 from accel_lab.errors import JournalError
-from accel_lab.journal.entries.entry import kind_of
+from accel_lab.journal.entries.entry import OF_SEVERAL, kind_of
+
+OF_USERS = frozenset(
+    (Put, Allocate, Upload, Run, Ping, RecordGraph, Reserve, LaunchGraph, TimeGraph)
+)
+"""What calls of the user's send, of the messages that every device takes: not what moves memory."""
+_EVERY_DEVICE = f"{Put.__module__.partition('.')[0]}.compute."
+
+
+def refusal(kind: type[Operation[Any]], *, faults: bool = False) -> str:
+    """Return why messages of this type are not sent again; empty where a user can send them.
+
+    Parameters:
+        faults: whether to cause faults on purpose, too.
+    """
+    if kind is Inject and faults:
+        return ""
+    if kind.grouped is not None:
+        return OF_SEVERAL
+    if kind.opaque:
+        return kind.opaque
+    if kind.__module__.startswith(_EVERY_DEVICE) and kind not in OF_USERS:
+        return "accel_lab sends it by itself, and no user does"
+    return ""
 
 
 def message_of(raw: list[Any], refs: Mapping[int, Ref[Any]]) -> Operation[Any]:
@@ -43,4 +69,14 @@ def message_of(raw: list[Any], refs: Mapping[int, Ref[Any]]) -> Operation[Any]:
         if isinstance(error.__cause__, JournalError):
             raise error.__cause__ from None
         raise JournalError(f"the journal holds an invalid {kind.__name__}: {error}") from error
+    if isinstance(message, Upload):
+        _require_room(message)
     return message
+
+
+def _require_room(upload: Upload) -> None:
+    """Refuse bytes that would go elsewhere than into the buffer that they are for."""
+    room = upload.out.nbytes
+    if upload.offset < 0 or upload.nbytes < 0 or upload.offset + upload.nbytes > room:
+        text = f"{upload.nbytes} bytes at {upload.offset} of a buffer of {room}"
+        raise JournalError(f"the journal holds an invalid Upload: {text}")

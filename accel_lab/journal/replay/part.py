@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from operator import index
 from typing import SupportsIndex, TypeAlias
 
+from accel_lab.compute.graph.messages import RecordGraph
 from accel_lab.compute.message.builtin import Run
 from accel_lab.errors import JournalDamaged, JournalError
 from accel_lab.journal.entries.entry import Entry
@@ -11,7 +12,7 @@ from accel_lab.journal.replay.prelude import Place
 from accel_lab.journal.replay.repeat import Recorded
 from accel_lab.libraries.jit.messages import Compile
 
-CODE = frozenset(kind.__name__ for kind in (Run, Compile))
+CODE = frozenset(kind.__name__ for kind in (Run, Compile, RecordGraph))
 
 Where: TypeAlias = SupportsIndex | Entry | None
 

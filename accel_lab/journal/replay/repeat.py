@@ -23,10 +23,10 @@ from accel_lab.compute.message.buffer import Ref
 from accel_lab.compute.message.operation import Operation
 from accel_lab.compute.message.results_reply import ResultsReply
 from accel_lab.display.buffer_number import short
-from accel_lab.errors import AccelError, StaleRef
-from accel_lab.journal.entries.entry import Entry
+from accel_lab.errors import AccelError, JournalError, StaleRef
+from accel_lab.journal.entries.entry import Entry, kind_of
 from accel_lab.journal.replay.buffers import Buffers
-from accel_lab.journal.replay.messages import message_of
+from accel_lab.journal.replay.messages import message_of, refusal
 from accel_lab.libraries.array import library as array
 
 DEPENDS = "it depends on buffer"
@@ -99,7 +99,11 @@ class Repeater:
         return self._devices[entry.device]
 
     def send(self, entry: Entry, timeout_s: float | None) -> Sent | NotSent:
-        """Send one message; blocks like any sending, and for room in the arena."""
+        """Send one message; blocks like any sending, and for room in the arena.
+
+        Raises:
+            JournalError: it is no message that was sent.
+        """
         step, buffers = step_of(entry.raw, b""), self.buffers(entry)
         why, data = self._why_not(entry, step, buffers)
         if why:
@@ -130,6 +134,8 @@ class Repeater:
 
     def _why_not(self, entry: Entry, step: Step, buffers: Buffers) -> tuple[str, bytes | None]:
         """Return why a message cannot be sent, and the bytes that it takes from the arena."""
+        if why := refusal(kind_of(entry.message[0]), faults=self._everything):
+            return why, None
         is_part = entry.place is not None
         if entry.why and not (self._everything and not step.in_arena and not is_part):
             return entry.why, None
@@ -221,8 +227,11 @@ def _refs_in(value: Any) -> Iterable[Ref[Any]]:
 def _made(step: Step, message: Operation[Any], reply: Reply[Any]) -> dict[int, Ref[Any]]:
     """Return the buffers that hold the results of a message, as `Sent` does."""
     if isinstance(reply, ResultsReply):
-        ids = step.makes or step.writes
-        return dict(zip(ids, reply.refs, strict=True))
+        ids, refs = step.makes or step.writes, tuple(reply.refs)
+        if len(ids) != len(refs):
+            text = f"the journal has {len(ids)} results of a {type(message).__name__}"
+            raise JournalError(f"{text}, and it makes {len(refs)}")
+        return dict(zip(ids, refs, strict=True))
     if step.made:  # a function may answer with no buffer
         return {0: reply} if isinstance(reply, Ref) else {}
     out = getattr(message, "out", None)

@@ -1,8 +1,19 @@
 """A group: what one pass over one device's record took, as a store keeps it."""
 
 import zlib
+from collections.abc import Sequence
 
 import msgspec
+
+FACTS_BYTES = 160
+"""About what a store takes for a group beside its data, and for a content beside its bytes."""
+KEY_BYTES = 40
+"""About what it takes for each content that a group names."""
+
+
+def weight_of(nbytes: int, keys: Sequence[str]) -> int:
+    """Return what a store takes for a group of so much data that names these contents."""
+    return nbytes + FACTS_BYTES + KEY_BYTES * len(keys)
 
 
 class Group(msgspec.Struct, frozen=True):
@@ -43,6 +54,11 @@ class Group(msgspec.Struct, frozen=True):
     def nbytes(self) -> int:
         """Its data's size in bytes."""
         return len(self.data)
+
+    @property
+    def weight(self) -> int:
+        """What a store takes for it, about; what is bounded is this."""
+        return weight_of(self.nbytes, self.keys)
 
     @property
     def identity(self) -> tuple[int, str, int]:

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import takewhile
 from operator import lt
 
-from accel_lab.journal.stores.group import Group
+from accel_lab.journal.stores.group import FACTS_BYTES, Group
 from accel_lab.journal.stores.store import Store, Trimmed, room_of_groups
 
 LIMIT_BYTES = 32 << 20
@@ -45,7 +45,7 @@ class MemoryStore(Store):
             for key, data in contents.items():
                 if key not in self._contents:
                     self._contents[key] = data
-                    self._content_bytes += len(data)
+                    self._content_bytes += len(data) + FACTS_BYTES
             for group in groups:
                 if group.position <= self._positions.get(group.session, -1):
                     continue
@@ -59,11 +59,11 @@ class MemoryStore(Store):
         """Note what a new group is for trimming, which looks at the oldest alone."""
         session = self._sessions.setdefault(group.session, _Session())
         if group.device:
-            self._group_bytes += group.nbytes
+            self._group_bytes += group.weight
             self._order.append(self._last)
             session.groups += 1
         else:
-            self._header_bytes += group.nbytes
+            self._header_bytes += group.weight
             session.headers.append(self._last)
         for key in group.keys:
             if key in self._contents:
@@ -120,7 +120,11 @@ class MemoryStore(Store):
                 if key in self._contents:
                     gone |= self._forget({key: len(self._contents[key])})
             gone |= self._forget(
-                {key: len(data) for key, data in self._contents.items() if len(data) > left}
+                {
+                    key: len(data)
+                    for key, data in self._contents.items()
+                    if len(data) + FACTS_BYTES > left
+                }
             )
             while self._content_bytes > left:
                 key = next(iter(self._contents))
@@ -133,7 +137,7 @@ class MemoryStore(Store):
         """Take out the oldest group, with its session's facts if it was the last of it."""
         number = self._order.popleft()
         group = self._groups.pop(number)
-        self._group_bytes -= group.nbytes
+        self._group_bytes -= group.weight
         for key in group.keys:
             if self._named.get(key) == number:
                 del self._named[key]
@@ -144,7 +148,7 @@ class MemoryStore(Store):
             return
         for header in session.headers:
             facts = self._groups.pop(header)
-            self._header_bytes -= facts.nbytes
+            self._header_bytes -= facts.weight
             yield facts
         session.headers.clear()
 
@@ -153,7 +157,7 @@ class MemoryStore(Store):
         for key, size in contents.items():
             del self._contents[key]
             self._named.pop(key, None)
-            self._content_bytes -= size
+            self._content_bytes -= size + FACTS_BYTES
         return contents
 
     def close(self) -> None:

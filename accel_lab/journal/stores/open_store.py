@@ -1,6 +1,7 @@
 """Open the store that a path or a URL names."""
 
 import os
+from importlib import import_module
 from pathlib import Path
 
 from accel_lab.errors import InvalidArgument, JournalUnavailable
@@ -8,13 +9,25 @@ from accel_lab.journal.stores.memory import MemoryStore
 from accel_lab.journal.stores.sqlite import SqliteStore
 from accel_lab.journal.stores.store import Store
 
-REDIS = ("redis", "rediss", "unix")
+_STORES = "accel_lab.journal.stores"
+OPENERS = {
+    "redis": (f"{_STORES}.redis", "RedisStore"),
+    "rediss": (f"{_STORES}.redis", "RedisStore"),
+    "unix": (f"{_STORES}.redis", "RedisStore"),
+    "dynamodb": (f"{_STORES}.cells.dynamodb", "dynamodb_store"),
+    "mongodb": (f"{_STORES}.cells.mongodb", "mongodb_store"),
+    "mongodb+srv": (f"{_STORES}.cells.mongodb", "mongodb_store"),
+    "cassandra": (f"{_STORES}.cells.cassandra", "cassandra_store"),
+}
+"""By the scheme of a URL, where what opens it is found; SQLAlchemy knows all others."""
+SQL = (f"{_STORES}.sql", "SqlStore")
 
 
 def open_store(spec: str | Path | Store) -> Store:
     """Return the store that a specification names; connects to nothing yet.
 
     `memory` is this process's memory; `redis://host:6379/0` a Redis server;
+    `dynamodb://region/table`, `mongodb://host/database` and `cassandra://host/keyspace` are those;
     `postgresql+psycopg://user@host/database` and the like a database, as SQLAlchemy names it;
     anything else is the path of an SQLite file.
 
@@ -36,13 +49,9 @@ def open_store(spec: str | Path | Store) -> Store:
     scheme, separator, _ = spec.partition("://")
     if not separator:
         return SqliteStore(spec)
-    if scheme in REDIS:
-        from accel_lab.journal.stores.redis import RedisStore
-
-        return RedisStore(spec)
-    from accel_lab.journal.stores.sql import SqlStore
-
-    return SqlStore(spec)
+    module, name = OPENERS.get(scheme, SQL)
+    opened: Store = getattr(import_module(module), name)(spec)
+    return opened
 
 
 def store_for(journal: str | Path | Store) -> Store:

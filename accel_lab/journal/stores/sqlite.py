@@ -6,12 +6,14 @@ never what was committed before them.
 """
 
 import contextlib
+import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from accel_lab.compute.machine.private_folder import create_private
 from accel_lab.errors import JournalDamaged, JournalError, JournalUnavailable
 from accel_lab.journal.stores.chain import BATCH, SCHEMA, Head, proven, whole
 from accel_lab.journal.stores.group import Group
@@ -22,6 +24,8 @@ from accel_lab.journal.stores.store import Store, Trimmed, judge
 APPLICATION = 0x41434A4C
 BUSY_S = 5.0
 PIECE_BYTES = 1 << 20
+LOG_BYTES = 4 << 20
+"""How large the log is left when it has gone into the file."""
 SWITCH_ATTEMPTS = 50
 TABLES = """
 CREATE TABLE head (one INTEGER PRIMARY KEY CHECK (one = 1), first INTEGER, last INTEGER);
@@ -51,6 +55,8 @@ _AWAY = {
 
 class SqliteStore(Store):
     """Keeps a journal in an SQLite file, which is made when something is first appended.
+
+    It is made for this user alone.
 
     Parameters:
         path: of the file; beside it lie `-wal` and `-shm` while it is used.
@@ -192,6 +198,8 @@ class SqliteStore(Store):
         if damage is not None:
             self._log_was_told = True  # once; then the journal goes on after what is left
             raise damage
+        with contextlib.suppress(FileExistsError):
+            os.close(create_private(self.path))  # what lies beside it has its rights
         db = sqlite3.connect(
             self.path, timeout=BUSY_S, isolation_level=None, check_same_thread=False
         )
@@ -313,6 +321,7 @@ def _prepare(db: sqlite3.Connection, name: str) -> None:
         db.execute("PRAGMA auto_vacuum = INCREMENTAL")
     db.execute("PRAGMA journal_mode = WAL").fetchone()
     db.execute("PRAGMA synchronous = NORMAL")
+    db.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")  # or it stays as large as it ever was
     db.execute("PRAGMA cell_size_check = ON")
     db.execute("BEGIN IMMEDIATE")
     try:

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from accel_lab.journal.stores.group import Group
+from accel_lab.journal.stores.group import FACTS_BYTES, Group, weight_of
 from accel_lab.uncopied import Uncopied
 
 
@@ -15,7 +15,7 @@ class Trimmed(NamedTuple):
         groups: how many groups went.
         entries: how many entries these had.
         keys: the contents that went, in bytes by key.
-        kept_bytes: what is left.
+        kept_bytes: what is left, with what tells of it.
     """
 
     groups: int
@@ -90,6 +90,11 @@ class Weighed(NamedTuple):
     nbytes: int
     keys: tuple[str, ...]
 
+    @property
+    def weight(self) -> int:
+        """What it takes, about, with what tells of it."""
+        return weight_of(self.nbytes, self.keys)
+
 
 class Verdict(NamedTuple):
     """What has to go from a store.
@@ -99,7 +104,7 @@ class Verdict(NamedTuple):
         entries: how many entries these have.
         keys: the contents, in bytes by key.
         first: from this number on nothing goes.
-        kept_bytes: what is left.
+        kept_bytes: what is left, with what tells of it.
     """
 
     groups: list[int]
@@ -120,7 +125,8 @@ def judge(
     """Say what goes so that at most `keep_bytes` are left, the newest first.
 
     Groups may take what contents leave, and half of it in any case: one upload is as large as ten
-    thousand messages, and what was sent can be read without it. Contents get the rest.
+    thousand messages, and what was sent can be read without it. Contents get the rest. What tells
+    of groups and contents counts too, for many small ones are mostly that.
 
     Parameters:
         groups: all there are, in order.
@@ -129,6 +135,8 @@ def judge(
     """
     ordered = list(groups)
     named = {key for group in ordered for key in group.keys}
+    sizes = contents
+    contents = {key: size + FACTS_BYTES for key, size in sizes.items()}
     wanted = sum(size for key, size in contents.items() if key in named)
     room = room_of_groups(wanted, keep_bytes)
     sessions: set[str] = set()
@@ -136,9 +144,9 @@ def judge(
     for group in reversed(ordered):
         if not group.device:
             continue
-        if taken + group.nbytes > (room if taken else keep_bytes):
+        if taken + group.weight > (room if taken else keep_bytes):
             break
-        taken += group.nbytes
+        taken += group.weight
         sessions.add(group.session)
         first = group.number
     left = [group for group in ordered if group.device and group.number >= first]
@@ -151,10 +159,10 @@ def judge(
         if group.number < first
         and (group.device or (group.session in begun and group.session not in sessions))
     ]
-    keys = {key: size for key, size in contents.items() if key not in kept}
+    keys = {key: size for key, size in sizes.items() if key not in kept}
     gone_numbers = {group.number for group in gone}
-    left_bytes = sum(group.nbytes for group in ordered if group.number not in gone_numbers)
-    left_bytes += sum(contents.values()) - sum(keys.values())
+    left_bytes = sum(group.weight for group in ordered if group.number not in gone_numbers)
+    left_bytes += sum(size for key, size in contents.items() if key in kept)
     return Verdict(
         [group.number for group in gone],
         sum(group.entries for group in gone),

@@ -62,6 +62,11 @@ class Gatherer:
             for some in _portions(parts):
                 yield self._group(place, some, at)
 
+    def facts(self, data: bytes, at: float) -> Group:
+        """Return a group of facts, one msgpack map, that stands behind everything gathered."""
+        self._position += 1
+        return Group(0, self.session, "", at, 1, data, self._position, 1)
+
     def _group(self, place: Place, parts: list[bytes], at: float) -> Group:
         self._position += 1
         generation, cell = place.generation, place.cell

@@ -16,9 +16,16 @@ class Grants:
     Parameters:
         contents: has the bytes.
         limit_bytes: how much one session keeps.
+        store_bytes: how much the store keeps, so that larger ones would only pass through it.
     """
 
-    def __init__(self, contents: Contents, limit_bytes: int = CONTENTS_BYTES) -> None:
+    def __init__(
+        self,
+        contents: Contents,
+        limit_bytes: int = CONTENTS_BYTES,
+        store_bytes: int | None = None,
+    ) -> None:
+        self._store_bytes = store_bytes
         self.limit_bytes = limit_bytes
         self.used_bytes = 0
         self._contents = contents
@@ -33,6 +40,8 @@ class Grants:
         nbytes = self._contents.nbytes(key)
         if nbytes is None:
             return gone
+        if self._store_bytes is not None and nbytes > self._store_bytes:
+            return f"it is larger than the {size(self._store_bytes)} that the journal keeps"
         if self.used_bytes + nbytes > self.limit_bytes:
             return f"the journal keeps {size(self.limit_bytes)} of uploads, which are used up"
         data = self._contents.get(key)

@@ -11,13 +11,15 @@ from collections.abc import Callable
 from accel_lab.actor.events import EventStream, warn_of
 from accel_lab.compute.lineage.content_store import Contents
 from accel_lab.compute.lineage.recorder import Follow
-from accel_lab.errors import AccelError, JournalUnavailable
+from accel_lab.errors import AccelError, JournalDamaged, JournalUnavailable
+from accel_lab.journal.entries.damage import with_damage
 from accel_lab.journal.events import JournalDropped, JournalFailed, JournalResumed
-from accel_lab.journal.stores.group import Group
+from accel_lab.journal.stores.group import FACTS_BYTES, Group
 from accel_lab.journal.stores.store import Store
 from accel_lab.journal.writing.facts import Facts
 from accel_lab.journal.writing.gatherer import Gatherer
 from accel_lab.journal.writing.grants import CONTENTS_BYTES, Grants
+from accel_lab.journal.writing.written import Written
 
 BACKLOG_BYTES = 64 << 20
 COMMIT_BYTES = 8 << 20
@@ -37,9 +39,10 @@ class Writer:
 
     Attributes:
         session: names what this writer writes, in the store.
-        dropped: how many entries were lost because too much waited.
+        dropped: how many entries were lost because too much waited, or their store is gone.
         trimmed: how many entries the store has let go to stay within its limit.
         committed: how many groups the store has taken.
+        written: tells whether this process wrote a group.
 
     Parameters:
         contents: has the bytes of the keys in the record.
@@ -67,12 +70,17 @@ class Writer:
         self.dropped = 0
         self.trimmed = 0
         self.committed = 0
+        self.written = Written()
         self.limit_bytes = limit_bytes
         self.backlog_bytes = backlog_bytes
         self._events = events
         self._facts: Callable[[], Facts] | None = facts
         self._header: Group | None = None
-        self._grants = Grants(contents, contents_bytes)
+        self._damages: set[str] = set()
+        self._stored = 0
+        self._last = 0
+        self._mine: tuple[int, int] | None = None
+        self._grants = Grants(contents, contents_bytes, limit_bytes)
         self._gatherer = Gatherer(self.session, self._grants)
         self.follow: Callable[[str], Follow] = self._gatherer.follow
         self._changed = threading.Condition()
@@ -99,9 +107,8 @@ class Writer:
             if self._header is None and self._facts is not None:
                 self._header = self._facts().group(self.session, at)
                 self._facts = None
-            self._gathered += len(groups)
-            self._waiting.extend(groups)
-            self._waiting_bytes += sum(group.nbytes for group in groups)
+            for group in groups:
+                self._queue(group)
             dropped = self._bound()
             if self._thread is None:
                 self._thread = threading.Thread(
@@ -255,15 +262,59 @@ class Writer:
         if begins:
             assert self._header is not None
             groups.insert(0, self._header)
-        self.store.append(groups, contents)
+        for group in groups:
+            self.written.note(group)
+        last = self.store.append(groups, contents)
+        self._look_for_what_was_stored(last, begun=begins)
         with self._changed:
+            self._stored += sum(group.entries for group in self._taken)
+            self._last = last
+            # A commit that was repeated may have been one before, and the last group another's.
+            self._mine = (last, groups[-1].position) if self._failure is None else None
             self._grants.stored(contents)
             self._settled += len(self._taken)
             self.committed += len(self._taken)
             self._taken.clear()
             if self._used_bytes is not None:
-                self._used_bytes += sum(group.nbytes for group in groups)
-                self._used_bytes += sum(map(len, contents.values()))
+                self._used_bytes += sum(group.weight for group in groups)
+                self._used_bytes += sum(len(data) + FACTS_BYTES for data in contents.values())
+
+    def _look_for_what_was_stored(self, last: int, *, begun: bool) -> None:
+        """Count what was stored as lost, if the store is another, or empty, now."""
+        if last >= self._last and not self._is_another():
+            return
+        with self._changed:
+            gone, self._stored = self._stored, 0
+            if not begun and self._header is not None:
+                self._queue(self._gatherer.facts(self._header.data, self._header.at))
+        self._tell(gone, now=True)
+
+    def _is_another(self) -> bool:
+        """Whether a store that was away has another group than ours by our last number."""
+        if self._failure is None or self._mine is None:
+            return False
+        number, position = self._mine
+        with contextlib.suppress(AccelError):
+            there = next(self.store.groups(number - 1), None)
+            if there is not None and there.number == number:
+                return (there.session, there.position) != (self.session, position)
+        return False
+
+    def found_damage(self, error: JournalDamaged) -> None:
+        """Put on record, once, that the journal was found damaged; any thread."""
+        text = str(error)
+        with self._changed:
+            if self._header is None or self._stopping or text in self._damages:
+                return
+            self._damages.add(text)
+            facts = with_damage(self._header.data, text)
+            self._queue(self._gatherer.facts(facts, time.time()))
+            self._changed.notify_all()
+
+    def _queue(self, group: Group) -> None:
+        self._gathered += 1
+        self._waiting.append(group)
+        self._waiting_bytes += group.nbytes
 
     def _trim(self) -> None:
         """Keep the store within its limit; a little more goes than must, so that this is rare."""
@@ -274,9 +325,12 @@ class Writer:
         with self._changed:
             self._grants.trimmed(trimmed.keys, self._named())
             self.trimmed += trimmed.entries
+            self._stored = max(self._stored - trimmed.entries, 0)
             self._used_bytes = trimmed.kept_bytes
 
     def _refused(self, error: Exception) -> None:
+        if isinstance(error, JournalDamaged):
+            self.found_damage(error)
         first = self._failure is None
         with self._changed:
             self._failure = error

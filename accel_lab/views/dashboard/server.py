@@ -3,6 +3,7 @@
 import getpass
 from collections.abc import Callable, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 from bokeh.server.auth_provider import AuthProvider
 from bokeh.server.util import check_allowlist, create_hosts_allowlist
@@ -13,6 +14,8 @@ from accel_lab.views.dashboard.peer_credentials import Visitors
 from accel_lab.views.dashboard.watched import Watched
 
 Route = tuple[str, type[RequestHandler], dict[str, Any]]
+AUTOLOAD = "/autoload.js"
+"""Where Bokeh hands out a session to be embedded in a page, to that of any site if it is let."""
 
 
 class Guests:
@@ -37,14 +40,37 @@ class Guests:
         """Return the name of who the page is for.
 
         Raises:
-            HTTPError: 403, another user of the machine asks, or under a name that is not known.
+            HTTPError: 403, another user of the machine asks, or under a name that is not known, or
+                a page of another site would embed this one.
         """
         connection: Any = handler.request.connection
         if not self._visitors.may_look(connection.stream.socket):
             raise HTTPError(403, reason=f"This page is for {getpass.getuser()}")
         if not check_allowlist(handler.request.host.lower(), self.hosts):
             raise HTTPError(403, reason="Not under this name: see --allow-websocket-origin")
+        if handler.request.path.endswith(AUTOLOAD):
+            self._require_own_page(handler)
         return getpass.getuser()
+
+    def _require_own_page(self, handler: RequestHandler) -> None:
+        """Refuse what a page of another site asks for; whoever is no browser names none."""
+        headers = handler.request.headers
+        # Of a page without a site the origin is `null`, and of a script there is only a referrer.
+        pages = [page for page in (headers.get("Origin"), headers.get("Referer")) if page]
+        is_own = all(check_allowlist(_host_of(page), self.hosts) for page in pages)
+        if not is_own or headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none"):
+            raise HTTPError(403, reason="Not in a page of another site")
+        handler.clear_header("Access-Control-Allow-Origin")  # a page of its own needs no leave
+
+
+def _host_of(page: str) -> str:
+    """Return `host:port` of a page's address; a name that nobody has where it is none."""
+    try:
+        site = urlsplit(page)
+        port = site.port or {"http": 80, "https": 443}.get(site.scheme, 0)
+    except ValueError:
+        return "-:0"
+    return f"{site.hostname}:{port}"
 
 
 class Doorkeeper(AuthProvider):

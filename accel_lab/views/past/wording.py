@@ -151,6 +151,8 @@ def _details(entry: Entry) -> Iterator[tuple[str, str]]:
 
 def _session(entry: Entry, _: Called) -> tuple[str, str]:
     facts = entry.fields
+    if damage := facts.get("damage"):
+        return "the journal was found damaged", str(damage)
     devices = ", ".join(facts.get("devices", ()))
     return f"session of {facts.get('system')} on {facts.get('backend')}: {devices}", ""
 

@@ -199,3 +199,41 @@ def test_a_link_in_the_place_of_an_entry_is_not_followed(cache: DiskCache, tmp_p
     entry.rename(tmp_path / "elsewhere")
     entry.symlink_to(tmp_path / "elsewhere")
     assert cache.get("k") is None
+
+
+@pytest.mark.parametrize("mode", [0o666, 0o602])
+@pytest.mark.parametrize("name", ["kernel.so", "index.json"])
+def test_a_file_that_others_can_write_to_is_not_trusted(
+    cache: DiskCache, name: str, mode: int
+) -> None:
+    """As in an entry that was copied, or whose folder was open to all for a while."""
+    entry = cache.put("k", FILES)
+    (entry / name).chmod(mode)
+    assert cache.get("k") is None
+    (entry / name).chmod(0o600)
+    assert cache.get("k") == FILES
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_a_file_of_another_user_is_not_trusted(cache: DiskCache) -> None:
+    entry = cache.put("k", FILES)
+    os.chown(entry / "log.txt", 65534, -1)
+    assert cache.get("k") is None
+    os.chown(entry / "log.txt", 0, -1)
+    assert cache.get("k") == FILES
+
+
+def test_a_link_in_the_place_of_a_file_is_not_followed(cache: DiskCache, tmp_path: Path) -> None:
+    entry = cache.put("k", FILES)
+    (entry / "log.txt").rename(tmp_path / "elsewhere")
+    (entry / "log.txt").symlink_to(tmp_path / "elsewhere")
+    assert cache.get("k") is None
+
+
+def test_what_is_put_is_this_users_alone(cache: DiskCache) -> None:
+    before = os.umask(0)
+    try:
+        entry = cache.put("k", FILES)
+    finally:
+        os.umask(before)
+    assert {stat.S_IMODE(file.stat().st_mode) for file in entry.iterdir()} == {0o600}

@@ -12,8 +12,10 @@ from accel_lab import System
 from accel_lab.errors import ContextLost, InvalidArgument, JournalError
 from accel_lab.journal.journal import Journal
 from accel_lab.journal.replay.replay import Replay
+from accel_lab.journal.stores.sqlite import SqliteStore
 from tests.faults.conftest import settle
 from tests.journal.seeded import SLOTS, Run, match, twins
+from tests.journal.test_writer import Bench
 
 LIMIT = 1 << 19
 ACTIONS, PIECE = 4_000, 100
@@ -150,3 +152,26 @@ def test_there_is_a_limit_when_none_is_given(tmp_path: Path) -> None:
     with System("host", journal=tmp_path / "x.journal") as lab:
         assert lab._writer is not None
         assert lab._writer.limit_bytes == 1 << 30
+
+
+@pytest.mark.parametrize("what", ["small messages", "small contents", "large contents"])
+def test_what_is_on_disk_is_bounded_whatever_it_is(what: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.journal"
+    bench = Bench(SqliteStore(path), limit_bytes=LIMIT)
+    log = 0
+    for turn in range(12 if what == "large contents" else 400):
+        for number in range(20):
+            if what == "small messages":
+                bench.send()
+                bench.record_thread.flush()  # a group each
+            elif what == "small contents":
+                bench.upload(f"{turn} {number}".encode())
+        if what == "large contents":
+            bench.upload(bytes([turn]) * (6 << 20))
+        bench.write()
+        assert on_disk(path) < 2 * LIMIT
+        log = max(log, on_disk(tmp_path / "x.journal-wal"))
+    assert log < LOG
+    bench.writer.close()
+    assert bench.writer.trimmed > 0 or what == "large contents"
+    assert bench.entries()[-1].outcome != "failed"

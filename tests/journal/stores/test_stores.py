@@ -7,17 +7,19 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accel_lab.display.install import pip_install
 from accel_lab.errors import InvalidArgument, JournalUnavailable
-from accel_lab.journal.stores.group import Group
+from accel_lab.journal.stores.cells import mongodb
+from accel_lab.journal.stores.cells.cell_store import CellStore
+from accel_lab.journal.stores.group import FACTS_BYTES, KEY_BYTES, Group
 from accel_lab.journal.stores.memory import MemoryStore
 from accel_lab.journal.stores.open_store import open_store
 from accel_lab.journal.stores.sqlite import SqliteStore
 from accel_lab.journal.stores.store import Store
-from tests.journal.conftest import KINDS, new_store
+from tests.journal.conftest import KINDS, URLS, new_store
 from tests.journal.samples import content, group, groups, header, unnumbered
 
 SHARED = [kind for kind in KINDS if kind != "memory"]
@@ -67,7 +69,7 @@ def test_equal_contents_are_kept_once(store: Store) -> None:
     store.append([group(1, keys=(key,))], {key: data})
     store.append([group(2, keys=(key,))], {key: data})
     trimmed = store.trim(1 << 30)
-    assert trimmed.kept_bytes == 50_000 + 2 * len(group(1).data)
+    assert trimmed.kept_bytes == 50_000 + FACTS_BYTES + 2 * group(1, keys=(key,)).weight
     assert store.content(key) == data
 
 
@@ -103,7 +105,8 @@ def test_trimming_forgets_the_oldest_and_keeps_the_sessions_facts(store: Store) 
     assert store.content(new[0]) == new[1]
     assert (trimmed.groups, trimmed.entries) == (1, 2)
     assert dict(trimmed.keys) == {old[0]: 10_000}
-    assert trimmed.kept_bytes == 10_000 + 8_000 + len(header().data)
+    of_groups = 8_000 + 2 * FACTS_BYTES + 3 * KEY_BYTES
+    assert trimmed.kept_bytes == 10_000 + FACTS_BYTES + of_groups + header().weight
 
 
 def test_contents_push_no_group_out_that_fits_into_half(store: Store) -> None:
@@ -143,7 +146,7 @@ def test_a_session_goes_with_its_last_group(store: Store) -> None:
 
 def test_numbers_go_on_after_trimming(store: Store) -> None:
     store.append([header(), *(group(position, bytes(100)) for position in range(1, 11))], {})
-    store.trim(350)
+    store.trim(3 * (100 + FACTS_BYTES) + 50)
     assert store.append([group(11)], {}) == 12
     assert [one.position for one in store.groups()] == [0, 8, 9, 10, 11]
     assert [one.position for one in store.groups(after=9)] == [9, 10, 11]
@@ -219,13 +222,20 @@ def _same(store: Store) -> Store:
     if isinstance(store, RedisStore):
         options = store._client.connection_pool.connection_kwargs
         return RedisStore(f"redis://127.0.0.1:{options['port']}/0", store._prefix)
+    if isinstance(store, CellStore):
+        return open_store(URLS[store])
     assert isinstance(store, SqlStore)
     return SqlStore(store._engine.url.render_as_string(hide_password=False))
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(sent=st.lists(groups, min_size=1, max_size=5))
-def test_any_group_comes_back_as_it_was(store: Store, sent: list[Group]) -> None:
+def test_any_group_comes_back_as_it_was(store: Store) -> None:
+    examples = 6 if isinstance(store, CellStore) else 30
+    given(sent=st.lists(groups, min_size=1, max_size=5))(
+        settings(max_examples=examples)(lambda sent: _comes_back(store, sent))
+    )()
+
+
+def _comes_back(store: Store, sent: list[Group]) -> None:
     last = max((one.number for one in store.groups()), default=0)
     known = [one.position for one in store.groups()]
     begin = max(known, default=-1) + 1
@@ -239,7 +249,7 @@ def test_memory_is_bounded_and_says_what_it_forgot() -> None:
     store.append([header()], {})
     for position in range(1, 1001):
         store.append([group(position, bytes(100))], {})
-        store.keep_within(10_000)
+        store.keep_within(100 * (100 + FACTS_BYTES))
     kept = list(store.groups())
     assert kept[0].device == ""
     assert 70 <= len(kept) <= 101
@@ -267,6 +277,9 @@ def test_specifications_name_stores(tmp_path: Path) -> None:
         ("redis://localhost", "redis", re.escape(pip_install("journal"))),
         ("postgresql+psycopg://localhost", "sqlalchemy", re.escape(pip_install("journal"))),
         ("postgresql+psycopg://localhost", "psycopg", r"psycopg\[binary\]"),
+        ("dynamodb://eu-west-1/table", "boto3", re.escape(pip_install("dynamodb"))),
+        ("mongodb://localhost", "pymongo", re.escape(pip_install("mongodb"))),
+        ("cassandra://localhost", "cassandra", re.escape(pip_install("cassandra"))),
     ],
 )
 def test_a_missing_package_is_named(
@@ -278,9 +291,24 @@ def test_a_missing_package_is_named(
 
 
 @pytest.mark.parametrize(
-    "spec", ["nonsense://somewhere", "postgresql+psycopg://host:port/x", "redis://host:port"]
+    "spec",
+    [
+        "nonsense://somewhere",
+        "postgresql+psycopg://host:port/x",
+        "redis://host:port",
+        "dynamodb://eu-west-1",
+        "dynamodb://eu-west-1/table?endpoint=nowhere",
+        "dynamodb://key:secret@eu-west-1/table",
+        "dynamodb://eu-west-1/table?colour=red",
+        "mongodb://host:port/x",
+        "cassandra:///keyspace",
+        "cassandra://host:port/keyspace",
+        "cassandra://host/no-name",
+        "cassandra://host/keyspace?replication=many",
+    ],
 )
 def test_what_names_no_store_is_refused_at_once(spec: str) -> None:
+    _require_driver(spec)
     with pytest.raises(InvalidArgument):
         open_store(spec)
 
@@ -293,14 +321,36 @@ def test_what_names_no_store_is_refused_at_once(spec: str) -> None:
         ("unix:///run/redis.sock?password=secret", "unix:///run/redis.sock"),
         ("postgresql+psycopg://u:secret@localhost:1/x", "postgresql+psycopg://u:***@localhost:1/x"),
         ("postgresql+psycopg://h/x?user=u&password=secret", "postgresql+psycopg://h/x?user=u"),
+        ("mongodb://user:secret@localhost:1/x?authSource=admin", "mongodb://localhost:1/x"),
+        ("cassandra://user:secret@one,two/lab", "cassandra://one,two:9042/lab"),
+        ("dynamodb://eu-west-1/lab?prefix=mine", "dynamodb://eu-west-1/lab"),
     ],
 )
 def test_a_password_is_not_shown(spec: str, name: str) -> None:
+    _require_driver(spec)
     assert open_store(spec).name == name
 
 
-@pytest.mark.parametrize("spec", ["redis://127.0.0.1:1/0", "postgresql+psycopg://u@127.0.0.1:1/x"])
-def test_a_server_that_is_not_there_is_named(spec: str) -> None:
+def _require_driver(spec: str) -> None:
+    """Skip where the package is not installed that a URL needs."""
+    packages = {"dynamodb": "boto3", "mongodb": "pymongo", "cassandra": "cassandra"}
+    if package := packages.get(spec.partition("://")[0]):
+        pytest.importorskip(package)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "redis://127.0.0.1:1/0",
+        "postgresql+psycopg://u@127.0.0.1:1/x",
+        "dynamodb://eu-west-1/table?endpoint=http://127.0.0.1:1",
+        "mongodb://127.0.0.1:1/x",
+        "cassandra://127.0.0.1:1/x",
+    ],
+)
+def test_a_server_that_is_not_there_is_named(spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    _require_driver(spec)
+    monkeypatch.setattr(mongodb, "CONNECT_MS", 500)
     store = open_store(spec)
     with pytest.raises(JournalUnavailable, match=r"127\.0\.0\.1"):
         store.append([header()], {})

@@ -72,3 +72,50 @@ def test_the_address_that_it_prints_needs_no_telling() -> None:
     with dashboard(made_up(1)) as page:
         for host in (f"127.0.0.1:{page.port}", f"localhost:{page.port}"):
             assert answers(page, host, f"http://{host}")[2][0] == 101
+
+
+AUTOLOAD = "/autoload.js?bokeh-autoload-element=here"
+
+
+def autoload(served: Dashboard, method: str = "GET", **headers: str) -> http.client.HTTPResponse:
+    """Return what a page is answered that would embed this one."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=20)
+    with closing(connection):
+        connection.request(method, AUTOLOAD, headers={"Host": f"localhost:{served.port}", **named})
+        answer = connection.getresponse()
+        answer.read()
+    return answer
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "https://hub.example.org:1"},
+        {"Origin": "https://[evil"},
+        {"Referer": "https://evil.example/page"},
+        {"Sec_Fetch_Site": "cross-site"},
+        {"Sec_Fetch_Site": "same-site", "Cookie": "a=b"},
+    ],
+)
+@pytest.mark.parametrize("method", ["GET", "OPTIONS"])
+def test_a_page_of_another_site_does_not_embed_it(
+    hub: Dashboard, method: str, headers: dict[str, str]
+) -> None:
+    answer = autoload(hub, method, **({"Origin": "https://evil.example"} | headers))
+    assert answer.status == 403
+    assert answer.getheader("Access-Control-Allow-Origin") in (None, "*")
+    if method == "GET":
+        assert autoload(hub, method, **headers).status == 403
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{}, {"Origin": "https://hub.example.org", "Cookie": "a=b"}, {"Sec_Fetch_Site": "same-origin"}],
+)
+def test_a_page_of_its_own_embeds_it(hub: Dashboard, headers: dict[str, str]) -> None:
+    answer = autoload(hub, **headers)
+    assert answer.status == 200
+    assert answer.getheader("Access-Control-Allow-Origin") != "*"

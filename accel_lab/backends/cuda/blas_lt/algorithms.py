@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from accel_lab.compute.machine.disk_cache import key_of
-from accel_lab.compute.machine.private_folder import is_private
+from accel_lab.compute.machine.private_folder import is_private, read_private
 
 FORMAT = 1
 BYTES = 64
@@ -104,7 +104,7 @@ def _read(path: Path) -> dict[str, Algorithm]:
     try:
         if not is_private(path.parent):
             return {}
-        found: dict[str, Any] = json.loads(path.read_bytes())
+        found: dict[str, Any] = json.loads(read_private(path))
         known = {key: Algorithm(bytes.fromhex(one[0]), *one[1:]) for key, one in found.items()}
     except (OSError, ValueError, TypeError, AttributeError, LookupError):
         return {}
