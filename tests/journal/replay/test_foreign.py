@@ -64,8 +64,8 @@ def put(seq: int) -> bytes:
 
 
 INTERNAL = [
-    TakeBack(1),
-    TakeBack(1, uploaded=True),
+    TakeBack(1, [1]),
+    TakeBack(1, [1], uploaded=True),
     RestoreThing("rng", "Generator", Location(0, 0, 64)),
     CopyIn((4,), "float32", b"h" * 64, 0),
     Unmap(b"h" * 64),
