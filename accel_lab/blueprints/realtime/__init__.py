@@ -19,3 +19,12 @@ from accel_lab.blueprints.realtime.simulation import Measure as Measure
 from accel_lab.blueprints.realtime.simulation import Picture as Picture
 from accel_lab.blueprints.realtime.simulation import Simulation as Simulation
 from accel_lab.blueprints.realtime.simulation import Step as Step
+from accel_lab.blueprints.realtime.fluid import AddSource as AddSource
+from accel_lab.blueprints.realtime.fluid import FluidSimulationActor as FluidSimulationActor
+from accel_lab.blueprints.realtime.fluid import SetEddies as SetEddies
+from accel_lab.blueprints.realtime.fluid import SetLift as SetLift
+from accel_lab.blueprints.realtime.fluid import SetObstacles as SetObstacles
+from accel_lab.blueprints.realtime.fluid import SetViscosity as SetViscosity
+from accel_lab.blueprints.realtime.fluid import SetWind as SetWind
+from accel_lab.blueprints.realtime.fluid import Show as Show
+from accel_lab.blueprints.realtime.fluid import Splash as Splash

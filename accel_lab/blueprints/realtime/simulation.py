@@ -44,6 +44,7 @@ class Control(NamedTuple):
     Attributes:
         value: what it is now.
         message: makes the message that sets it.
+        choices: words, where the number is which of them is chosen.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Control(NamedTuple):
     high: float
     value: float
     message: Callable[[float], Message[None]]
+    choices: tuple[str, ...] = ()
 
 
 class Description(NamedTuple):
