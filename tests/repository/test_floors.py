@@ -22,6 +22,7 @@ FLOORS = (
     {"world"},
     {"system", "open_systems", "context_process", "default"},
     {"array_api", "pipeline"},
+    {"blueprints"},
     {"views"},
     {
         "bench",
@@ -97,6 +98,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"axis"},
         {"chrome_trace", "lab_lines"},
         {
+            "canvas",
             "collectives",
             "health",
             "journal_view",
