@@ -28,3 +28,8 @@ from accel_lab.blueprints.realtime.fluid import SetViscosity as SetViscosity
 from accel_lab.blueprints.realtime.fluid import SetWind as SetWind
 from accel_lab.blueprints.realtime.fluid import Show as Show
 from accel_lab.blueprints.realtime.fluid import Splash as Splash
+from accel_lab.blueprints.realtime.cloth import ClothSimulationActor as ClothSimulationActor
+from accel_lab.blueprints.realtime.cloth import SetBall as SetBall
+from accel_lab.blueprints.realtime.cloth import SetBreeze as SetBreeze
+from accel_lab.blueprints.realtime.cloth import SetPins as SetPins
+from accel_lab.blueprints.realtime.cloth import SetPull as SetPull

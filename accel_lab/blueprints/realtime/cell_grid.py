@@ -96,8 +96,8 @@ class CellLists:
         self.kernels = Kernels(device, "cells", names, real=real)
 
     def of(self, points: AccelRef) -> CellList:
-        """Order points (n, axes) by cell; does not block."""
-        n = points.shape[0]
+        """Order the points of a buffer (..., axes) by cell; does not block."""
+        n = points.size // self.grid.axes
         keys, order = (array.zeros(self.device, (n,), "int32") for _ in range(2))
         starts = array.zeros(self.device, (self.grid.cells + 1,), "int32")
         self.kernels.launch("cell_keys", n, points, n, self.grid.axes, self.packed, keys, order)
