@@ -92,8 +92,7 @@ class CellLists:
         self.device = device
         self.grid = grid
         self.packed = grid.packed()
-        names = ("cell_keys", "cell_starts", "neighbours")
-        self.kernels = Kernels(device, "cells", names, real=real)
+        self.kernels = Kernels(device, "cells", defines={"Real": real})
 
     def of(self, points: AccelRef) -> CellList:
         """Order the points of a buffer (..., axes) by cell; does not block."""

@@ -1,4 +1,4 @@
-"""What messages and simulations refuse: each text names the operand, what it is, what was expected."""
+"""What messages and simulations refuse: each text names the operand, what it is and should be."""
 
 import math
 from typing import Any

@@ -84,7 +84,7 @@ class ClothSimulationActor(Simulation):
         gravity: float = 9.8,
         wind: tuple[float, float, float] = (0.0, 0.0, 0.0),
         damping: float = 0.1,
-        passes: int = 8,
+        passes: int = 16,
         bending: float = 0.1,
         thickness: float | None = None,
         pixels: tuple[int, int] = (512, 512),
@@ -112,8 +112,7 @@ class ClothSimulationActor(Simulation):
         self.set_pull(SetPull(gravity))
         self.set_breeze(SetBreeze(*wind))
         self.set_ball(SetBall(0.0, 0.0, 0.0, 0.0))
-        names = ("move", "relax", "outside", "separate", "cover", "paint")
-        self.kernels = Kernels(device, "cloth", names)
+        self.kernels = Kernels(device, "cloth")
         shape = rows, columns, 3
         if positions is None:
             x = device.put(self._hanging())
@@ -184,7 +183,9 @@ class ClothSimulationActor(Simulation):
         x = self.buffers["x"].astype("float64")
         before = self.buffers["before"].astype("float64")
         across, down = x[:, 1:] - x[:, :-1], x[1:] - x[:-1]
-        longest = array.maximum((across * across).sum(axis=-1).max(), (down * down).sum(axis=-1).max())
+        longest = array.maximum(
+            (across * across).sum(axis=-1).max(), (down * down).sum(axis=-1).max()
+        )
         momentum = (x - before).sum(axis=(0, 1)) / self.dt
         length = longest**0.5 / self.spacing
         return [length, x[:, :, 1].min(), momentum[0], momentum[1], momentum[2]]
@@ -203,8 +204,8 @@ class ClothSimulationActor(Simulation):
     def set_ball(self, m: SetBall) -> None:
         """Use it from the next step on."""
         radius = require_number("SetBall: radius", m.radius, low=0)
-        place = [require_number("SetBall: x, y and z", one) for one in (m.x, m.y, m.z)]
-        self.ball = (*place, radius)
+        x, y, z = (require_number("SetBall: x, y and z", one) for one in (m.x, m.y, m.z))
+        self.ball = x, y, z, radius
 
     @handles(SetPins)
     def set_pins(self, m: SetPins) -> None:
@@ -216,11 +217,10 @@ class ClothSimulationActor(Simulation):
     def controls(self) -> tuple[Control, ...]:
         """Return gravity, wind from the front and from the left, and the ball."""
         x, y, z = self.wind
-        place = self.ball[:3]
+        at_x, at_y, at_z, radius = self.ball
         return (
             Control("gravity", 0, 20, self.gravity, SetPull),
             Control("wind x", -20, 20, x, lambda value: SetBreeze(value, y, z)),
             Control("wind z", -20, 20, z, lambda value: SetBreeze(x, y, value)),
-            Control("ball", 0, self.width / 4, self.ball[3], lambda value: SetBall(*place, value)),
+            Control("ball", 0, self.width / 4, radius, lambda r: SetBall(at_x, at_y, at_z, r)),
         )
-

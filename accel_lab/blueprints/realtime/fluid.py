@@ -20,10 +20,6 @@ STABLE = 0.25
 SHOWN = {"dye": 1.0, "speed": 0.025, "pressure": 0.02, "divergence": 2.0, "vorticity": 0.1}
 """What can be painted, and its contrast."""
 _PACKED = np.dtype([("width", "<i4"), ("height", "<i4"), ("open", "<i4"), ("wind", "<f4")])
-_NAMES = (
-    *("advect", "diffuse", "curl", "push", "splash"),
-    *("divergence", "relax", "project", "paint"),
-)
 
 
 class SetViscosity(Message[None], frozen=True):
@@ -133,7 +129,7 @@ class FluidSimulationActor(Simulation):
         self.set_lift(SetLift(lift))
         self.show(Show("dye"))
         self.sources: list[Splash] = []
-        self.kernels = Kernels(device, "fluid", _NAMES)
+        self.kernels = Kernels(device, "fluid")
         fields = {"u": (h, w + 1), "v": (h + 1, w), "dye": (h, w, 3)}
         self.buffers = {name: self.zeros(shape) for name, shape in fields.items()}
         self.buffers["u"] += self.wind

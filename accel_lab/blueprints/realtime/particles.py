@@ -102,8 +102,7 @@ class ParticleSystemActor(Simulation):
         self.set_bounce(SetBounce(bounce))
         self.set_friction(SetFriction(friction))
         self.lists = CellLists(device, CellGrid.over((0, 0), self.box, 2 * self.radius))
-        names = ("drift", "forces", "kick", "energies", "paint")
-        self.kernels = Kernels(device, "particles", names)
+        self.kernels = Kernels(device, "particles")
         self.buffers = {"x": x.copy(), "v": v, "a": self.zeros(x.shape)}
         self._sort()
         self._forces()

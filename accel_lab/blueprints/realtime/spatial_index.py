@@ -19,7 +19,7 @@ class Index(Message[None], frozen=True):
 
 
 class Within(Message["Neighbours"], frozen=True):
-    """Find the points within `radius` of each of `queries` (m, axes), those at its edge included."""
+    """Find the points within `radius` of each of `queries` (m, axes), those at the edge as well."""
 
     queries: AccelRef
     radius: float

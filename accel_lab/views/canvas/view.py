@@ -98,9 +98,7 @@ class CanvasView(View):
 _players: "weakref.WeakValueDictionary[ActorRef[Any], Player]" = weakref.WeakValueDictionary()
 
 
-def canvas(
-    actor: ActorRef[Simulation], *, steps: int = 1, rate_hz: float = MAX_HZ
-) -> CanvasView:
+def canvas(actor: ActorRef[Simulation], *, steps: int = 1, rate_hz: float = MAX_HZ) -> CanvasView:
     """Return the live picture of a simulation; display it as the last value of a cell.
 
     In a notebook it plays while it is there: it steps the simulation, and shows the newest picture.
@@ -139,7 +137,7 @@ def _caption(state: State) -> str:
     ending = " (closed)" if state["closed"] else ""
     height, width = state["size"]
     where = f"{state['title']} on {state['lab']}/{state['device']}"
-    return f"{where}: step {state['steps']}, {width} × {height}{ending}"
+    return f"{where}: step {state['steps']}, {width} by {height} pixels{ending}"
 
 
 def _measures(state: State) -> Iterator[str]:

@@ -31,7 +31,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 WAIT_S = 60.0
 PIXELS = """() => {
     const one = document.querySelector("canvas.al-canvas-picture");
-    return [one.width, one.height, [...one.getContext("2d").getImageData(0, 0, one.width, one.height).data]];
+    const { width, height } = one;
+    return [width, height, [...one.getContext("2d").getImageData(0, 0, width, height).data]];
 }"""
 HATCHES = """() => {
     window.hatches = [];
@@ -130,9 +131,7 @@ def test_a_slider_sends_its_message_and_shows_what_became_of_it(
     shown.until(lambda: shown.frame() > 0)
     slider = shown.page.get_by_label("gravity x")
     slider.fill("2.5")
-    shown.until(
-        lambda: particles.ask(Describe()).result().controls[0].value == 2.5  # noqa: PLR2004
-    )
+    shown.until(lambda: particles.ask(Describe()).result().controls[0].value == 2.5)
     particles.ask(SetGravity(-1.0, 0.0)).result()  # from elsewhere: the slider follows
     shown.until(lambda: slider.input_value() == "-1")
     shown.until(lambda: "-1" in shown.find(".al-canvas-control >> nth=0").inner_text())
@@ -158,9 +157,7 @@ def test_a_kill_is_a_hatch_and_the_picture_goes_on(shown: Shown, lab: System) ->
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_fluid_is_accessible_and_fits_a_narrow_page(
-    tab: "Tab", lab: System, scheme: Any
-) -> None:
+def test_a_fluid_is_accessible_and_fits_a_narrow_page(tab: "Tab", lab: System, scheme: Any) -> None:
     from tests.browser.jupyter import axe
 
     (device,) = lab.devices
