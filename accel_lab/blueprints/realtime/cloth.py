@@ -1,4 +1,4 @@
-"""Cloth: a grid of nodes that keep their distances, with pins, wind, a ball, and itself to collide with."""
+"""Cloth: nodes that keep their distances, with pins, wind, a ball, and itself to collide with."""
 
 import math
 from collections.abc import Iterable
@@ -53,8 +53,8 @@ class ClothSimulationActor(Simulation):
     """A cloth of rows and columns of nodes of mass 1, `spacing` apart; y points up.
 
     A step is Verlet's, and then as many passes over the distances as `passes` says. Those of a pass
-    are restored in twelve colours; those of one colour have no node in common, so the order does not
-    matter. Without pins and ball, distances change neither momentum nor angular momentum.
+    are restored in twelve colours. Those of one colour have no node in common, so their order does
+    not matter. Without pins and ball, distances change neither momentum nor angular momentum.
 
     Parameters:
         positions: float32[rows, columns, 3]; hanging in the plane of x and y when not given.

@@ -1,4 +1,4 @@
-"""A fluid in a box: advection, diffusion, eddies, obstacles, and a projection that frees it of divergence."""
+"""A fluid in a box: advection, diffusion, eddies, obstacles, and a pressure projection."""
 
 import math
 from typing import ClassVar

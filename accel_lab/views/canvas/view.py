@@ -115,10 +115,9 @@ def canvas(actor: ActorRef[Simulation], *, steps: int = 1, rate_hz: float = MAX_
         ValueError: the rate is not positive.
     """
     require_count("canvas: steps", steps, high=MOST_STEPS)
-    player = _players.get(actor) if isinstance(actor, ActorRef) else None
+    player = _players.get(actor)
     if player is None:
-        player = Player(actor)
-        _players[actor] = player
+        player = _players[actor] = Player(actor)
     player.steps = steps
     return show(CanvasView, player, rate_hz=rate_hz)
 
