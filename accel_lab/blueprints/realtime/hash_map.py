@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from accel_lab import AccelRef, Device, array, primitives
 from accel_lab.actor import Actor, Message, handles
+from accel_lab.blueprints.realtime.checkpoints import keep
 from accel_lab.blueprints.realtime.checks import require_buffer, require_count
 from accel_lab.blueprints.realtime.kernels import Kernels
 from accel_lab.errors import InvalidArgument
@@ -144,8 +145,7 @@ class GpuHashMapActor(Actor):
         self._count()
         self.writes += 1
         if self.writes % KEEP_EVERY == 0:
-            for ref in (self.table, self.values, self.tally):
-                self.device.checkpoint(ref)
+            keep(self.device, (self.table, self.values, self.tally))
 
     @handles(Find)
     def find(self, m: Find) -> Found:

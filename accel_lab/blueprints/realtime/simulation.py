@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from accel_lab import AccelRef, Device, array
 from accel_lab.actor import Actor, Message, handles
 from accel_lab.actor.reply import Reply
+from accel_lab.blueprints.realtime.checkpoints import keep
 from accel_lab.blueprints.realtime.checks import require_count
 from accel_lab.errors import InvalidArgument
 
@@ -120,13 +121,8 @@ class Simulation(Actor):
             done = self.advance()
             self.steps += 1
             if self.steps % self.keep_every == 0:
-                self.keep()
+                keep(self.device, self.buffers.values())
         return done
-
-    def keep(self) -> None:
-        """Checkpoint the state."""
-        for ref in self.buffers.values():
-            self.device.checkpoint(ref)
 
     @handles(Picture)
     def picture(self, _: Picture) -> Reply[Any]:

@@ -20,7 +20,7 @@ from accel_lab.blueprints.realtime import (
     Splash,
     Step,
 )
-from accel_lab.errors import ContextLost
+from accel_lab.errors import ContextLost, StaleRef
 
 
 @pytest.fixture
@@ -86,3 +86,14 @@ def test_what_was_before_a_checkpoint_is_not_run_again(lab: System) -> None:
     why = made.buffers["x"].durability.why
     assert made.buffers["x"].durability in {"replayable", "checkpointed"}
     assert int("".join(c for c in why if c.isdigit()) or 0) < 100, why
+
+
+def test_where_nothing_is_rebuilt_it_runs_until_the_fault(backend: str) -> None:
+    with System(backend, devices=1, recover="stale") as lab:
+        (device,) = lab.devices
+        actor = lab.spawn(lambda: particles(device))
+        actor.ask(Step(ParticleSystemActor.keep_every + 1)).result()
+        with pytest.raises(ContextLost):
+            lab.inject("kill").result()
+        with pytest.raises(StaleRef):
+            actor.ask(Step()).result()

@@ -117,7 +117,7 @@ def test_mistakes_are_refused_and_change_nothing(spawn: Any, device: Device) -> 
         ),
         (Insert(one, device.put(np.zeros(2, np.int64))), r"values must be .*int64\[1\]"),
         (Insert(device.put(np.zeros(1, np.int32)), one), r"keys must be .*int64\[n\]"),
-        (Find(None), "not NoneType"),
+        (Find(None), "not NoneType"),  # type: ignore[arg-type]
     ):
         with pytest.raises(InvalidArgument, match=text):
             table.ask(message).result()

@@ -45,7 +45,7 @@ def reference(x: Any, v: Any, steps: int, *, radius: float, dt: float, k: float,
         normal = apart / distance[..., None]
         closing = ((v[:, None] - v[None]) * normal).sum(axis=-1)
         push = np.where(distance < 2 * radius, k * (2 * radius - distance) - c * closing, 0)
-        return (push[..., None] * normal).sum(axis=1) + [0, -1]
+        return (push[..., None] * normal).sum(axis=1) + np.array([0, -1])
 
     a = forces()
     for _ in range(steps):
@@ -107,7 +107,7 @@ def test_one_disc_falls_by_half_g_t_squared_and_drag_ends_it(spawn: Any, device:
     x, v = np.array([[0.5, 0.9]], "float32"), np.zeros((1, 2), "float32")
     disc = of(spawn, device, x, v, radius=0.01, dt=1e-3, gravity=(0.0, -2.0))
     disc.ask(Step(500)).result()
-    kinetic, potential, _, momentum = disc.ask(Measure()).result()
+    _, potential, _, momentum = disc.ask(Measure()).result()
     assert momentum == pytest.approx(-1.0, rel=1e-4)
     assert potential == pytest.approx(2 * (0.9 - 0.25), rel=1e-4)
     slow = of(spawn, device, x, v, radius=0.01, dt=1e-3, gravity=(0.0, -2.0), drag=50.0)

@@ -1,6 +1,7 @@
 """Radius queries are those of SciPy's tree, exactly."""
 
 from functools import cache, partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ def indices(spawn: Any, device: Device) -> Any:
 def found(index: Any, device: Device, queries: Any, radius: float) -> list[list[int]]:
     offsets, indices = index.ask(Within(device.put(queries), radius)).result()
     ends, all_of_them = offsets.get(), indices.get()
-    return [sorted(all_of_them[a:b].tolist()) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    return [sorted(all_of_them[a:b].tolist()) for a, b in pairwise(ends)]
 
 
 def wanted(points: Any, queries: Any, radius: float) -> list[list[int]]:
@@ -71,7 +72,7 @@ def test_many_points_are_found_as_by_scipys_tree(spawn: Any, device: Device) -> 
     points, queries = rng.random((20_000, 3)), rng.random((300, 3))
     index = index_of(spawn, device, 3, "float64")
     index.ask(Index(device.put(points))).result()
-    tree = cKDTree(points).query_ball_point(queries, 0.05)
+    tree: Any = cKDTree(points).query_ball_point(queries, 0.05)
     assert found(index, device, queries, 0.05) == [sorted(one) for one in tree]
 
 
@@ -108,7 +109,7 @@ def test_mistakes_are_refused_with_what_was_expected(spawn: Any, device: Device)
             r"float32\[n, 3\] of .*, not float32\[4, 2\]",
         ),
         (Index(device.put(np.zeros((4, 3)))), r"not float64\[4, 3\]"),
-        (Index(None), "not NoneType"),
+        (Index(None), "not NoneType"),  # type: ignore[arg-type]
     ):
         with pytest.raises(InvalidArgument, match=text):
             index.ask(message).result()
