@@ -70,6 +70,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"peers", "placement"},
         {"assembly", "cluster"},
     ),
+    "blueprints": ({"realtime"},),
     "libraries": ({"authoring"}, {EVERY_OTHER}, {"array"}, {"fft"}),
     "backends/cuda": (
         {"support"},

@@ -6,10 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from accel_lab import AccelRef, Device, array, primitives
 from accel_lab.blueprints.realtime.checks import require_number
 from accel_lab.blueprints.realtime.kernels import Kernels
+from accel_lab.compute.device import Device
+from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.errors import InvalidArgument
+from accel_lab.libraries import array, primitives
 
 MOST_CELLS = 1 << 27
 _PACKED = np.dtype(

@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from contextlib import suppress
 
-from accel_lab import AccelRef, Device
+from accel_lab.compute.device import Device
+from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.errors import ArenaFull, InvalidArgument
 
 

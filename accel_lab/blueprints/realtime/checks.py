@@ -3,7 +3,8 @@
 import math
 from typing import Any
 
-from accel_lab import AccelRef, Device
+from accel_lab.compute.device import Device
+from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.errors import InvalidArgument
 
 

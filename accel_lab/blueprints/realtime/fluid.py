@@ -5,12 +5,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from accel_lab import AccelRef, Device
 from accel_lab.actor import Message, handles
 from accel_lab.actor.reply import Reply
 from accel_lab.blueprints.realtime.checks import require_buffer, require_count, require_number
 from accel_lab.blueprints.realtime.kernels import Kernels
 from accel_lab.blueprints.realtime.simulation import Control, Simulation
+from accel_lab.compute.device import Device
+from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.errors import InvalidArgument
 
 RELAXATION = 1.7

@@ -2,12 +2,14 @@
 
 from typing import NamedTuple
 
-from accel_lab import AccelRef, Device, array, primitives
 from accel_lab.actor import Actor, Message, handles
 from accel_lab.blueprints.realtime.checkpoints import keep
 from accel_lab.blueprints.realtime.checks import require_buffer, require_count
 from accel_lab.blueprints.realtime.kernels import Kernels
+from accel_lab.compute.device import Device
+from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.errors import InvalidArgument
+from accel_lab.libraries import array, primitives
 
 VALUES = {"int32": "int", "int64": "long long", "float32": "float", "float64": "double"}
 EMPTY = -(1 << 63)

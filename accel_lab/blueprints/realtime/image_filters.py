@@ -5,11 +5,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from accel_lab import AccelRef, Device, array, primitives
 from accel_lab.actor import Actor, Message, handles
 from accel_lab.blueprints.realtime.checks import require_buffer, require_count, require_number
 from accel_lab.blueprints.realtime.kernels import Kernels
+from accel_lab.compute.device import Device
+from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.errors import InvalidArgument
+from accel_lab.libraries import array, primitives
 
 WIDEST = 1023
 CHANNELS = (1, 3, 4)

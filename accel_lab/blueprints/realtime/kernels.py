@@ -5,8 +5,9 @@ from functools import partial
 from importlib import resources
 from typing import Any
 
-from accel_lab import Device, jit
 from accel_lab.actor.reply import Reply
+from accel_lab.compute.device import Device
+from accel_lab.libraries import jit
 from accel_lab.libraries.jit.kernel import Kernel
 
 THREADS = 256

@@ -11,12 +11,14 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from accel_lab import AccelRef, Device, array
 from accel_lab.actor import Actor, Message, handles
 from accel_lab.actor.reply import Reply
 from accel_lab.blueprints.realtime.checkpoints import keep
 from accel_lab.blueprints.realtime.checks import require_count
+from accel_lab.compute.device import Device
+from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.errors import InvalidArgument
+from accel_lab.libraries import array
 
 MOST_STEPS = 1 << 16
 

@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from accel_lab import AccelRef, Device, array, primitives
 from accel_lab.actor import Actor, Message, handles
 from accel_lab.blueprints.realtime.cell_grid import CellGrid, CellList, CellLists
 from accel_lab.blueprints.realtime.checks import require_buffer, require_number
+from accel_lab.compute.device import Device
+from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.errors import InvalidArgument
+from accel_lab.libraries import array, primitives
 
 REALS = {"float32": "float", "float64": "double"}
 

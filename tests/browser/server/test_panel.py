@@ -34,7 +34,7 @@ def server(browser: object, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
     port = free_port()
     address = f"http://127.0.0.1:{port}"
-    apps = [str(ROOT / f"tests/browser/{app}.py") for app in ("panel_app", "canvas_app")]
+    apps = [str(ROOT / f"tests/browser/{app}.py") for app in ("panel_app", "canvas/canvas_app")]
     command = with_parent(sys.executable, "-m", "panel", "serve", *apps)
     log = (tmp_path_factory.mktemp("panel") / "log").open("w")
     process = subprocess.Popen(

@@ -48,6 +48,12 @@ def update() -> None:
     canvas.param.update(columns=columns, state=state, stamp=time.time())
 
 
+def close(_: object) -> None:
+    """End what the page's session has begun."""
+    end()
+    lab.close()
+
+
 pn.state.add_periodic_callback(update, period=100)
-pn.state.on_session_destroyed(lambda _: (end(), lab.close()))
+pn.state.on_session_destroyed(close)
 pn.Column(canvas).servable()
