@@ -11,7 +11,8 @@ from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries import array, primitives
 
-VALUES = {"int32": "int", "int64": "long long", "float32": "float", "float64": "double"}
+VALUES = {"int32": "int", "int64": "Long", "float32": "float", "float64": "double"}
+"""What `Value` is in the kernels."""
 EMPTY = -(1 << 63)
 FULLEST = 0.5
 MOST_SLOTS = 1 << 30

@@ -7,6 +7,7 @@
 #define EMPTY 0x8000000000000000ull
 #define ERASED 0x8000000000000001ull
 typedef unsigned long long Bits;
+typedef long long Long;
 
 // A table travels as int64, as its keys do; here it is bits.
 __device__ Bits* bits(long long* table) { return (Bits*)table; }
