@@ -52,8 +52,8 @@ export function mountCanvas(root, bus) {
     paintPicture();
     const now = window.performance.now();
     if (canvasIsLost(state)) hatched = now + HATCH_MS;
+    if (now < hatched) word.textContent = `context lost · ${canvasIsLost(state) ? canvasWord(state) : "rebuilt"}`;
     if (hatch.hidden === now < hatched) hatch.hidden = now >= hatched;
-    if (canvasIsLost(state)) word.textContent = `context lost · ${canvasWord(state)}`;
   }
 
   /** Show the newest picture, and say so: the next one comes then. */

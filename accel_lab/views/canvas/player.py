@@ -131,6 +131,7 @@ class Player(Uncopied):
         self._followers.append(callback)
         unfollow = self._observer.on_news(callback)
         with self._wake:
+            self._stopped = False
             if self._thread is None:
                 args = (weakref.ref(self),)
                 self._thread = threading.Thread(
@@ -207,6 +208,7 @@ class Player(Uncopied):
         with self._wake:
             idle = not (self.playing or self._single or self._repaint)
             if self._stopped or self.ended:
+                self._thread = None  # who follows later has another
                 return None
             if idle:
                 self._wake.wait(AGAIN_S)
@@ -219,10 +221,10 @@ class Player(Uncopied):
             if steps:
                 self.actor.ask(Step(steps)).result()
             self._paint()
-        except (ActorStopped, SystemClosed):
-            self._nudge()
-            return None
         except AccelError as error:
+            if isinstance(error, ActorStopped | SystemClosed):
+                self._nudge()
+                return AGAIN_S  # the next turn is the end
             self.problem = _first_line(error)
             self._repaint = True
             self._nudge()

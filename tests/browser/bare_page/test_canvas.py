@@ -81,7 +81,7 @@ def particles(lab: System) -> ActorRef[ParticleSystemActor]:
     x = device.put(grid.astype("float32"))
     v = device.put(rng.normal(size=grid.shape).astype("float32") / 4)
     return lab.spawn(
-        lambda: ParticleSystemActor(device, x, v, radius=0.03, pixels=(96, 96)), name="discs"
+        lambda: ParticleSystemActor(device, x, v, radius=0.03, pixels=(64, 64)), name="discs"
     )
 
 
@@ -101,7 +101,7 @@ def shown(tab: "Tab", particles: ActorRef[ParticleSystemActor]) -> Iterator[Show
 def test_pictures_follow_each_other_until_it_is_paused_and_a_step_is_one(shown: Shown) -> None:
     shown.until(lambda: shown.frame() > 0)
     first = shown.picture()
-    assert first.shape == (96, 96, 3)
+    assert first.shape == (64, 64, 3)
     assert first.std() > 10, "discs"
     shown.until(lambda: shown.frame() > 5)
     assert (shown.picture() != first).any()
@@ -161,8 +161,8 @@ def test_a_fluid_is_accessible_and_fits_a_narrow_page(tab: "Tab", lab: System, s
     from tests.browser.jupyter import axe
 
     (device,) = lab.devices
-    fluid = lab.spawn(lambda: FluidSimulationActor(device, 64, 96, lift=30, eddies=2))
-    fluid.ask(AddSource(Splash(48, 56, 8, dye=(6, 2.5, 0.8)))).result()
+    fluid = lab.spawn(lambda: FluidSimulationActor(device, 32, 48, lift=30, eddies=2))
+    fluid.ask(AddSource(Splash(24, 28, 4, dye=(6, 2.5, 0.8)))).result()
     tab.page.emulate_media(color_scheme=scheme)
     player = Player(fluid, steps=8)
     end = player.on_news(lambda: None)
@@ -172,7 +172,7 @@ def test_a_fluid_is_accessible_and_fits_a_narrow_page(tab: "Tab", lab: System, s
             "(dark) => { document.body.style.background = dark ? '#16191d' : '#fff'; }",
             scheme == "dark",
         )
-        shown.until(lambda: shown.frame() > 4)
+        shown.until(lambda: shown.frame() > 1)
         player.play(playing=False)
         for width in (900, 380):
             shown.page.set_viewport_size({"width": width, "height": 900})

@@ -2,7 +2,7 @@
 
 import io
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -136,12 +136,37 @@ def test_a_simulation_that_stops_ends_its_canvas(lab: System) -> None:
     actor.stop()
     with pytest.raises(ActorStopped):
         actor.ask(Step()).result()
-    assert player._thread is not None
-    player._thread.join(10)
-    assert not player._thread.is_alive()
+    until(lambda: player._thread is None)
     assert view.sample()["closed"]
     assert player.ended
     end()
+
+
+def until(done: Callable[[], bool]) -> None:
+    end = time.monotonic() + 30
+    while not done():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_who_follows_again_after_the_end_sees_it_play(fluid: Any) -> None:
+    player = Player(fluid)
+    view = CanvasView(player)
+
+    def steps() -> int:
+        view.do_shown(view.sample()["frame"])
+        number: int = view.sample()["steps"]
+        return number
+
+    for _ in range(2):
+        before = steps()
+        end = player.on_news(lambda: None)
+        until(lambda: steps() > before + 2)  # noqa: B023 - it is done before the next one
+        end()
+        until(lambda: player._thread is None)
+    still = fluid.ask(Describe()).result().steps
+    time.sleep(0.1)
+    assert fluid.ask(Describe()).result().steps == still
 
 
 def test_what_is_no_simulation_is_refused(lab: System) -> None:
