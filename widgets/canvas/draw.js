@@ -53,7 +53,7 @@ export function drawCanvasPanel(state) {
       canvasButton("step", "Step", off),
     ),
     h("div", { key: "controls", class: "al-canvas-controls" }, state.controls.map((one) => canvasControl(one, off))),
-    h("dl", { key: "measures", class: "al-canvas-measures" }, state.measures.map(([name, value]) => h("div", { key: name }, h("dt", {}, name), h("dd", {}, canvasNumber(value))))),
+    h("div", { key: "measures", class: "al-canvas-measures" }, state.measures.map(([name, value]) => h("div", { key: name }, h("span", { class: "al-muted" }, name), h("span", {}, canvasNumber(value))))),
     state.problem && h("p", { key: "problem", class: "al-canvas-problem al-warn" }, icon("warn", 12), state.problem),
   ].filter(Boolean);
 }

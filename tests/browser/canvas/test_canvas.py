@@ -21,7 +21,13 @@ lab = System("host", devices=1, name="lab").ready()
 fluid = lab.spawn(lambda: realtime.FluidSimulationActor(lab.devices[0], 24, 36, sweeps=8))
 fluid.ask(realtime.AddSource(realtime.Splash(18, 20, 4, dye=(4, 2, 1)))).result()
 views.canvas(fluid)"""
-ASK = "print(fluid.ask(realtime.Describe()).result().controls[3].value)"
+ASK = """
+import time
+end = time.monotonic() + 20
+lift = 0
+while lift == 0 and time.monotonic() < end:  # what the slider sends is taken meanwhile
+    lift = fluid.ask(realtime.Describe()).result().controls[3].value
+print(lift)"""
 KILL = """
 from contextlib import suppress
 with suppress(Exception):
