@@ -3,6 +3,8 @@
 Runs in the notebook's process.
 """
 
+from accel_lab.views.canvas.view import CanvasView as CanvasView
+from accel_lab.views.canvas.view import canvas as canvas
 from accel_lab.views.collectives.view import CollectivesView as CollectivesView
 from accel_lab.views.collectives.view import collectives as collectives
 from accel_lab.views.dashboard.dashboard import Dashboard as Dashboard

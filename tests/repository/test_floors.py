@@ -71,6 +71,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"peers", "placement"},
         {"assembly", "cluster"},
     ),
+    "blueprints": ({EVERY_OTHER}, {"agents"}),
     "libraries": ({"authoring"}, {EVERY_OTHER}, {"array"}, {"attention", "fft"}),
     "backends/cuda": (
         {"support"},
@@ -106,6 +107,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"axis"},
         {"chrome_trace", "lab_lines"},
         {
+            "canvas",
             "collectives",
             "health",
             "journal_view",

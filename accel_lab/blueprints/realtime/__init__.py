@@ -1,0 +1,51 @@
+"""Simulations that one watches: actors whose state lives on a device, in kernels of our own.
+
+Runs in the notebook's process.
+"""
+
+from accel_lab.blueprints.realtime.cloth import ClothSimulationActor as ClothSimulationActor
+from accel_lab.blueprints.realtime.cloth import SetBall as SetBall
+from accel_lab.blueprints.realtime.cloth import SetBreeze as SetBreeze
+from accel_lab.blueprints.realtime.cloth import SetPins as SetPins
+from accel_lab.blueprints.realtime.cloth import SetPull as SetPull
+from accel_lab.blueprints.realtime.fluid import AddSource as AddSource
+from accel_lab.blueprints.realtime.fluid import FluidSimulationActor as FluidSimulationActor
+from accel_lab.blueprints.realtime.fluid import SetEddies as SetEddies
+from accel_lab.blueprints.realtime.fluid import SetLift as SetLift
+from accel_lab.blueprints.realtime.fluid import SetObstacles as SetObstacles
+from accel_lab.blueprints.realtime.fluid import SetViscosity as SetViscosity
+from accel_lab.blueprints.realtime.fluid import SetWind as SetWind
+from accel_lab.blueprints.realtime.fluid import Show as Show
+from accel_lab.blueprints.realtime.fluid import Splash as Splash
+from accel_lab.blueprints.realtime.hash_map import CountKeys as CountKeys
+from accel_lab.blueprints.realtime.hash_map import Entries as Entries
+from accel_lab.blueprints.realtime.hash_map import Erase as Erase
+from accel_lab.blueprints.realtime.hash_map import Find as Find
+from accel_lab.blueprints.realtime.hash_map import Found as Found
+from accel_lab.blueprints.realtime.hash_map import GpuHashMapActor as GpuHashMapActor
+from accel_lab.blueprints.realtime.hash_map import Insert as Insert
+from accel_lab.blueprints.realtime.hash_map import Items as Items
+from accel_lab.blueprints.realtime.image_filters import Bilateral as Bilateral
+from accel_lab.blueprints.realtime.image_filters import Correlate as Correlate
+from accel_lab.blueprints.realtime.image_filters import Equalise as Equalise
+from accel_lab.blueprints.realtime.image_filters import FilterImage as FilterImage
+from accel_lab.blueprints.realtime.image_filters import ImageFilterPipeline as ImageFilterPipeline
+from accel_lab.blueprints.realtime.image_filters import Separable as Separable
+from accel_lab.blueprints.realtime.image_filters import SetFilters as SetFilters
+from accel_lab.blueprints.realtime.image_filters import Sobel as Sobel
+from accel_lab.blueprints.realtime.particles import ParticleSystemActor as ParticleSystemActor
+from accel_lab.blueprints.realtime.particles import SetBounce as SetBounce
+from accel_lab.blueprints.realtime.particles import SetDrag as SetDrag
+from accel_lab.blueprints.realtime.particles import SetFriction as SetFriction
+from accel_lab.blueprints.realtime.particles import SetGravity as SetGravity
+from accel_lab.blueprints.realtime.simulation import Control as Control
+from accel_lab.blueprints.realtime.simulation import Describe as Describe
+from accel_lab.blueprints.realtime.simulation import Description as Description
+from accel_lab.blueprints.realtime.simulation import Measure as Measure
+from accel_lab.blueprints.realtime.simulation import Picture as Picture
+from accel_lab.blueprints.realtime.simulation import Simulation as Simulation
+from accel_lab.blueprints.realtime.simulation import Step as Step
+from accel_lab.blueprints.realtime.spatial_index import Index as Index
+from accel_lab.blueprints.realtime.spatial_index import Neighbours as Neighbours
+from accel_lab.blueprints.realtime.spatial_index import SpatialIndexActor as SpatialIndexActor
+from accel_lab.blueprints.realtime.spatial_index import Within as Within

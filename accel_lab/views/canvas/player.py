@@ -1,0 +1,289 @@
+"""What steps a simulation and fetches its pictures, for a view: the newest picture wins.
+
+A thread of its own waits for the device. A picture is offered to the page when the one before it
+has arrived there, so that a slow page has fewer pictures and never older ones.
+"""
+
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accel_lab import open_systems
+from accel_lab.actor.actor import ActorRef
+from accel_lab.blueprints.realtime.simulation import (
+    Control,
+    Describe,
+    Description,
+    Measure,
+    Picture,
+    Simulation,
+    Step,
+)
+from accel_lab.errors import AccelError, ActorStopped, InvalidArgument, SystemClosed
+from accel_lab.system import System
+from accel_lab.uncopied import Uncopied
+from accel_lab.views.scene.observer import Lab, Observer, Want, observer_of
+from accel_lab.views.scene.scene import Scene
+from accel_lab.views.widget.publisher import MAX_HZ
+
+ANSWER_S = 60.0
+MEASURE_S = 0.5
+AGAIN_S = 0.5
+"""How long it waits after a failure, before it tries again."""
+UNHEARD_S = 1.0
+"""A page that has not said by then that a picture is there is given the next one."""
+
+
+class Frame(NamedTuple):
+    """A picture of a simulation.
+
+    Attributes:
+        number: of the picture, from 1.
+        pixels: uint8[height, width, 3].
+        generation: of the device that painted it.
+        steps: how many the simulation had been sent.
+    """
+
+    number: int
+    pixels: NDArray[np.uint8]
+    generation: int
+    steps: int
+
+
+class Player(Uncopied):
+    """The source of a canvas: the scene of the simulation's system, and its pictures.
+
+    Parameters:
+        steps: how many a picture.
+
+    Attributes:
+        described: the simulation, as it last described itself.
+        offered: what the page is to show; None before the first picture.
+        problem: why there is no new picture; empty while there is.
+        rate_hz: how many pictures came in the last second.
+    """
+
+    def __init__(self, actor: ActorRef[Simulation], *, steps: int = 1) -> None:
+        self.actor = actor
+        self.steps = steps
+        self.described: Description = _describe(actor)
+        self.playing = True
+        self.offered: Frame | None = None
+        self.measured: list[float] = []
+        self.problem = ""
+        self.rate_hz = 0.0
+        self._observer: Observer = observer_of(_system_of(self.described))
+        self.lock = self._observer.lock
+        self._newest: Frame | None = None
+        self._offered_at = -float("inf")
+        self._heard = 0
+        self._told_at = -float("inf")
+        self._arrivals: list[float] = []
+        self._single = 0
+        self._repaint = True
+        self._stopped = False
+        self._followers: list[Callable[[], None]] = []
+        self._wake = threading.Condition()
+        self._thread: threading.Thread | None = None
+
+    @property
+    def lab(self) -> Lab | None:
+        """The simulation's system."""
+        return self._observer.lab
+
+    @property
+    def ended(self) -> bool:
+        """Whether there will be no other picture."""
+        return self._observer.ended or not self.actor.is_alive
+
+    def want(self, holder: object, wants: Iterable[Want]) -> None:
+        """Sample this as long as `holder` lives."""
+        self._observer.want(holder, wants)
+
+    def look(self) -> Scene:
+        """Return the scene, and offer the newest picture if the page has the one before."""
+        newest, offered = self._newest, self.offered
+        if newest is not None and (
+            offered is None
+            or self._heard >= offered.number
+            or time.monotonic() - self._offered_at >= UNHEARD_S
+        ):
+            if offered is None or newest.number != offered.number:
+                self._offered_at = time.monotonic()
+            self.offered = newest
+        return self._observer.look()
+
+    def see(self) -> None:
+        """Have a picture painted now, if there is none yet; waits for it."""
+        if self._newest is None and not self.ended:
+            try:
+                self._paint()
+            except AccelError as error:
+                self.problem = _first_line(error)
+
+    def on_news(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Play from now on, until what this returns is called."""
+        self._followers.append(callback)
+        unfollow = self._observer.on_news(callback)
+        with self._wake:
+            self._stopped = False
+            if self._thread is None:
+                args = (weakref.ref(self),)
+                self._thread = threading.Thread(
+                    target=_play, args=args, name="accel_lab canvas", daemon=True
+                )
+                self._thread.start()
+
+        def end() -> None:
+            unfollow()
+            with self._wake:
+                if callback in self._followers:
+                    self._followers.remove(callback)
+                self._stopped = not self._followers
+                self._wake.notify_all()
+
+        return end
+
+    def heard(self, number: int) -> None:
+        """Note which picture the page has shown."""
+        self._heard = max(self._heard, number)
+        if self._newest is not None and self._newest.number > self._heard:
+            self._nudge()
+
+    def play(self, *, playing: bool) -> None:
+        """Go on, or stand still."""
+        with self._wake:
+            self.playing = playing
+            self._wake.notify_all()
+        self._nudge()
+
+    def step(self) -> None:
+        """Go on by one picture, and stand still."""
+        with self._wake:
+            self.playing = False
+            self._single += 1
+            self._wake.notify_all()
+
+    def set(self, name: str, value: float) -> None:
+        """Send the message of a control, and wait for what becomes of it.
+
+        Raises:
+            InvalidArgument: there is no such control, or it does not take the value.
+        """
+        control = self.control(name)
+        self.actor.ask(control.message(value)).result(ANSWER_S)
+        self.described = _describe(self.actor)
+        with self._wake:
+            self._told_at = -float("inf")
+            self._repaint = True
+            self._wake.notify_all()
+        self._nudge()
+
+    def control(self, name: str) -> Control:
+        """Return a control.
+
+        Raises:
+            InvalidArgument: there is no such.
+        """
+        for one in self.described.controls:
+            if one.name == name:
+                return one
+        names = ", ".join(one.name for one in self.described.controls) or "none"
+        raise InvalidArgument(f"{self.described.title} has no control {name!r}; it has {names}")
+
+    def _nudge(self) -> None:
+        for follower in list(self._followers):
+            follower()
+
+    def turn(self) -> float | None:
+        """Do what is next, and return how long to wait after it; None at the end.
+
+        Runs in the player's thread.
+        """
+        with self._wake:
+            idle = not (self.playing or self._single or self._repaint)
+            if self._stopped or self.ended:
+                self._thread = None  # who follows later has another
+                return None
+            if idle:
+                self._wake.wait(AGAIN_S)
+                return 0.0
+            steps = self.steps if self.playing or self._single else 0
+            self._single = max(0, self._single - 1)
+            self._repaint = False
+        began = time.monotonic()
+        try:
+            if steps:
+                self.actor.ask(Step(steps)).result()
+            self._paint()
+        except AccelError as error:
+            if isinstance(error, ActorStopped | SystemClosed):
+                self._nudge()
+                return AGAIN_S  # the next turn is the end
+            self.problem = _first_line(error)
+            self._repaint = True
+            self._nudge()
+            return AGAIN_S
+        self.problem = ""
+        self._nudge()
+        return max(0.0, 1 / MAX_HZ - (time.monotonic() - began))
+
+    def _paint(self) -> None:
+        """Fetch a picture, and the measures: now and then while it plays, else each time."""
+        self.described = _describe(self.actor)
+        if not self.playing or time.monotonic() - self._told_at >= MEASURE_S:
+            self._told_at = time.monotonic()
+            self.measured = [float(one) for one in self.actor.ask(Measure()).result()]
+        pixels = self.actor.ask(Picture()).result()
+        now = time.monotonic()
+        self._arrivals = [at for at in self._arrivals if now - at < 1] + [now]
+        self.rate_hz = float(len(self._arrivals))
+        number = 1 if self._newest is None else self._newest.number + 1
+        generation = self.described.device.generation
+        self._newest = Frame(number, pixels, generation, self.described.steps)
+
+
+def _play(player: "weakref.ref[Player]") -> None:
+    """Turn a player for as long as somebody holds it."""
+    while (one := player()) is not None:
+        pause = one.turn()
+        del one
+        if pause is None:
+            return
+        time.sleep(pause)
+
+
+def _describe(actor: ActorRef[Any]) -> Description:
+    """Ask a simulation what it is; waits for it.
+
+    Raises:
+        InvalidArgument: it is no actor, or none that is a simulation.
+    """
+    what = "a canvas takes the address of a Simulation, as lab.spawn returns it"
+    if not isinstance(actor, ActorRef):
+        raise InvalidArgument(f"{what}, not {type(actor).__name__}")
+    try:
+        return actor.ask(Describe()).result(ANSWER_S)
+    except InvalidArgument as error:
+        raise InvalidArgument(f"{what}; {actor.name} is a {actor.kind}") from error
+
+
+def _system_of(described: Description) -> System:
+    """Return the system that has the simulation's device.
+
+    Raises:
+        SystemClosed: it was closed.
+    """
+    for system in open_systems.running():
+        if described.device in system.devices:
+            return system
+    raise SystemClosed(f"the system of {described.device.name} was closed")
+
+
+def _first_line(error: AccelError) -> str:
+    return f"{type(error).__name__}: {error}".partition("\n")[0]

@@ -1,0 +1,1 @@
+"""The canvas, where it lives in a server of its own."""

@@ -1,0 +1,16 @@
+// The canvas, live. State: {lab, title, device, state, generation, playing, rate, frame, painted,
+// steps, size, measures, controls, closed, problem?}, as JSON in bytes. A measure is [name, value], a
+// control {name, low, high, value, choices?}. Columns: the picture, red, green and blue of each pixel.
+
+import { standalone } from "../shared/standalone.js";
+import { toHtml } from "../shared/dom.js";
+import { canvasView, drawCanvasHead, drawCanvasPanel } from "./draw.js";
+import { mountCanvas } from "./mount.js";
+
+/** What is around the picture as an HTML string. */
+export function html(state, view = {}) {
+  const whole = { ...canvasView(), ...view };
+  return toHtml(...drawCanvasHead(state, whole), ...drawCanvasPanel(state, whole));
+}
+
+export default standalone(mountCanvas);
