@@ -6,5 +6,11 @@ until it is asked for, and the packages of the `observability` extra are importe
 Runs in the notebook's process.
 """
 
+from accel_lab import system
 from accel_lab.telemetry.export import Export as Export
 from accel_lab.telemetry.export import otlp as otlp
+from accel_lab.telemetry.finite import FiniteWatch as FiniteWatch
+from accel_lab.telemetry.sql import sql as sql
+
+system.from_above["sql"] = sql
+system.from_above["watch_finite"] = lambda lab: FiniteWatch(lab.devices)

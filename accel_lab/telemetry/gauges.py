@@ -13,6 +13,7 @@ from accel_lab.views.tallies.device_metrics import (
     Metric,
     circuit_of,
     devices_in,
+    newest_health,
     of_device,
     of_health,
 )
@@ -23,7 +24,7 @@ CIRCUIT_METRIC = Metric("accel_lab.circuit", "", "Whether it takes messages: 1 f
 def measured_of(scene: Scene, losses: dict[str, int]) -> list[Measured]:
     """Return what is measured of all devices, cards and processes of a scene."""
     devices = [one for node in devices_in(scene) for one in of_device(node, losses, scene.untraced)]
-    return [*devices, *of_health(scene)]
+    return [*devices, *of_health(newest_health(scene))]
 
 
 class Gauges:

@@ -23,6 +23,7 @@ FLOORS = (
     {"system", "open_systems", "context_process", "default"},
     {"array_api", "pipeline"},
     {"views"},
+    {"telemetry"},
     {
         "bench",
         "cli",

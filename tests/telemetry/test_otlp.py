@@ -157,7 +157,10 @@ def test_a_recording_tells_the_collector_the_same(tmp_path: Path) -> None:
     assert {one.start_time_unix_nano for one in found} == {int((T0 + 1) * 1e9)}
 
 
-def test_it_ends_with_its_system_and_holds_nobody_up_without_a_collector() -> None:
+def test_it_ends_with_its_system_and_holds_nobody_up_without_a_collector(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("accel_lab.telemetry.pipeline.TIMEOUT_S", 0.5)
     lab = made_up(1)
     begun = time.monotonic()
     export = otlp(lab, "http://127.0.0.1:9")  # the port of "discard": nobody listens

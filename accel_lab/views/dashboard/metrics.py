@@ -21,6 +21,7 @@ from accel_lab.views.tallies.device_metrics import (
     Measured,
     circuit_of,
     devices_in,
+    newest_health,
     of_device,
     of_health,
 )
@@ -77,7 +78,7 @@ def _families(systems: list[Watched]) -> Iterator[Metric]:
             for node in devices_in(scene):
                 devices.add(labels, of_device(node, one.losses, scene.untraced))
                 devices.add_circuit(labels, node)
-            devices.add(labels, of_health(scene))
+            devices.add(labels, of_health(newest_health(scene)))
     return chain((up, silence, lost), devices.families)
 
 

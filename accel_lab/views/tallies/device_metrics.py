@@ -4,10 +4,10 @@ A name is OpenTelemetry's, as `accel_lab.memory.used` in `By`. Prometheus' is ma
 of the OpenTelemetry specification: `accel_lab_memory_used_bytes`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, NamedTuple
 
-from accel_lab.compute.events.samples import Reading
+from accel_lab.compute.events.samples import HealthSampled, Reading
 from accel_lab.compute.events.tree import Node
 from accel_lab.views.scene.gauges import NOTEBOOK
 from accel_lab.views.scene.scene import Scene
@@ -115,13 +115,19 @@ def of_device(
             yield Measured(metric, node.name, value)
 
 
-def of_health(scene: Scene) -> Iterator[Measured]:
-    """Yield the newest reading of each card and process; what is missing is left out."""
-    for source, samples in scene.health.items():
-        for reading in samples[-1].readings:
+def of_health(samples: Iterable[HealthSampled]) -> Iterator[Measured]:
+    """Yield the readings of cards and processes; what is missing is left out."""
+    for sample in samples:
+        for reading in sample.readings:
             if reading.value is not None:
-                metric, scale = _metric_of(source, reading)
-                yield Measured(metric, source, reading.value * scale)
+                metric, scale = _metric_of(sample.source, reading)
+                yield Measured(metric, sample.source, reading.value * scale)
+
+
+def newest_health(scene: Scene) -> Iterator[HealthSampled]:
+    """Yield the newest sample of each card and process."""
+    for samples in scene.health.values():
+        yield samples[-1]
 
 
 def _metric_of(source: str, reading: Reading) -> tuple[Metric, float]:

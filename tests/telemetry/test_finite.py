@@ -1,0 +1,106 @@
+"""`lab.watch_finite()` stops at the first NaN or Inf, and names what made it."""
+
+from collections.abc import Iterator
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from accel_lab import System, array, blas, solver
+from accel_lab.compute.device import Device
+from accel_lab.errors import InvalidArgument, LibraryError, NotFinite
+from accel_lab.errors import DependencyFailed
+
+
+@pytest.fixture
+def lab() -> Iterator[System]:
+    with System("host", 1) as lab:
+        yield lab
+
+
+@pytest.fixture
+def gpu(lab: System) -> Device:
+    return lab.devices[0]
+
+
+def test_it_names_message_operand_and_line(lab: System, gpu: Device) -> None:
+    a = gpu.put(np.eye(4))
+    b = gpu.put(np.array([[1.0, np.nan, np.inf, 0.0]] * 4))
+    with lab.watch_finite():
+        assert array.exp(a).shape == (4, 4)
+        with pytest.raises(NotFinite) as caught:
+            blas.gemm(a, b)  # this line
+    error = caught.value
+    product = np.eye(4) @ b.get()
+    assert (error.nans, error.infs) == (np.isnan(product).sum(), np.isinf(product).sum())
+    assert error.message == f"Gemm #{error.message.rpartition('#')[2]}"
+    assert (error.operand, error.cell) == ("b", 0)
+    assert error.place.startswith(__file__)
+    assert "blas.gemm(a, b)  # this line" in str(error)
+    assert "operand b" in str(error)
+
+
+def test_where_the_message_itself_makes_it_the_operands_are_finite(
+    lab: System, gpu: Device
+) -> None:
+    x = gpu.put(np.array([1.0, 0.0, -1.0], np.float32))
+    with lab.watch_finite(), pytest.raises(NotFinite, match="Its operands are finite") as caught:
+        array.log(x)
+    assert (caught.value.operand, caught.value.nans, caught.value.infs) == ("", 1, 1)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float64", "complex64", ml_dtypes.bfloat16])
+def test_every_dtype_with_nan_is_watched(lab: System, gpu: Device, dtype: object) -> None:
+    x = gpu.put(np.array([1, np.nan, 2]).astype(dtype))  # type: ignore[call-overload]
+    with lab.watch_finite(), pytest.raises(NotFinite, match="1 NaN"):
+        x + x
+
+
+def test_what_is_changed_in_place_is_looked_at_too(lab: System, gpu: Device) -> None:
+    x = gpu.put(np.array([1e308, 1.0]))
+    with lab.watch_finite(), pytest.raises(NotFinite, match="1 Inf"):
+        array.multiply(x, 100.0, out=x)
+
+
+def test_one_of_several_results_is_named(lab: System, gpu: Device) -> None:
+    x = gpu.put(np.diag([1e-320, 1.0]))
+    with lab.watch_finite():
+        q, r = solver.qr(x)
+        assert np.isfinite(r.get()).all()
+        with pytest.raises(NotFinite):
+            array.reciprocal(r)
+        del q
+
+
+def test_what_was_sent_before_is_not_sent_as_known_unlooked_at(lab: System, gpu: Device) -> None:
+    """A loop sends its messages ready-made; a watch sees each of them."""
+    x = gpu.put(np.ones(3))
+    out = gpu.put(np.ones(3))
+    for _ in range(200):
+        array.divide(x, x, out=out)
+    with lab.watch_finite():
+        array.divide(x, x, out=out)
+        zero = gpu.put(np.zeros(3))
+        with pytest.raises(NotFinite, match="3 NaN"):
+            array.divide(zero, zero, out=out)
+
+
+def test_a_failed_message_fails_as_ever(lab: System, gpu: Device) -> None:
+    singular = gpu.put(np.zeros((2, 2)))
+    right = gpu.put(np.ones((2, 1)))
+    with lab.watch_finite():
+        answer = solver.solve(singular, right)
+    with pytest.raises((LibraryError, DependencyFailed, InvalidArgument)):
+        answer.get()
+
+
+def test_it_ends_with_its_block_and_there_is_one_at_a_time(lab: System, gpu: Device) -> None:
+    x = gpu.put(np.array([np.nan]))
+    watch = lab.watch_finite()
+    with pytest.raises(InvalidArgument, match="is watched for NaN and Inf already"):
+        lab.watch_finite()
+    with watch:
+        assert array.isnan(x).get().all()
+    watch.__exit__(None, None, None)
+    assert np.isnan((x + x).get()).all()
+    assert gpu._outbox.watch is None
