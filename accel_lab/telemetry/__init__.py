@@ -10,6 +10,7 @@ from accel_lab import system
 from accel_lab.telemetry.export import Export as Export
 from accel_lab.telemetry.export import otlp as otlp
 from accel_lab.telemetry.finite import FiniteWatch as FiniteWatch
+from accel_lab.telemetry.report import report as report
 from accel_lab.telemetry.sql import sql as sql
 
 system.from_above["sql"] = sql
