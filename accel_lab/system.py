@@ -735,7 +735,7 @@ show: Callable[[System], Any] | None = None
 """How a system shows itself in a notebook: returns a view, which stands a floor above."""
 
 from_above: dict[str, Callable[..., Any]] = {}
-"""What stands a floor above and systems offer as methods, by name: `accel_lab.telemetry` adds it."""
+"""What systems offer as methods and stands a floor above, by name; `accel_lab.telemetry` adds it."""
 
 
 def _loaded(

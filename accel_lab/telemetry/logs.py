@@ -2,18 +2,16 @@
 
 from typing import Any
 
-import msgspec
 from opentelemetry._logs import Logger, LogRecord, SeverityNumber
 from opentelemetry.trace import NonRecordingSpan, set_span_in_context
 
 from accel_lab.actor.events import Event
+from accel_lab.compute.events.samples import HealthSampled
 from accel_lab.telemetry import names
 from accel_lab.telemetry.spans import Spans
-from accel_lab.views.past.recording import FAULTS
-from accel_lab.views.scene.fault_mark import is_asked
+from accel_lab.telemetry.tables import is_fault, told
+from accel_lab.views.scene.alarms import Alarms
 from accel_lab.views.scene.scene import NEWS_TYPES
-
-_LEFT_OUT = {"at", "device", "generation"}
 
 
 class Logs:
@@ -22,31 +20,29 @@ class Logs:
     def __init__(self, logger: Logger, spans: Spans) -> None:
         self._logger = logger
         self._spans = spans
+        self._alarms = Alarms()
 
     def take(self, fact: Event) -> None:
-        """Take one fact; samples are passed over."""
-        if not isinstance(fact, NEWS_TYPES):
-            return
-        failed = isinstance(fact, FAULTS) and not is_asked(fact)
+        """Take one fact; of samples, those of a card that is not well are told."""
+        if isinstance(fact, HealthSampled):
+            for alarm in self._alarms.look(fact):
+                self._emit(alarm, "WARN")
+        elif isinstance(fact, NEWS_TYPES):
+            self._emit(fact, "ERROR" if is_fault(fact) else "INFO")
+
+    def _emit(self, fact: Event, severity: str) -> None:
         span = self._spans.cell_at(fact.at)
         self._logger.emit(
             LogRecord(
                 timestamp=int(fact.at * 1e9),
-                severity_number=SeverityNumber.ERROR if failed else SeverityNumber.INFO,
-                severity_text="ERROR" if failed else "INFO",
+                severity_number=SeverityNumber[severity],
+                severity_text=severity,
                 event_name=f"accel_lab.{type(fact).__name__}",
-                body=text_of(fact),
+                body=f"{type(fact).__name__}: {told(fact)}",
                 attributes=_attributes(fact),
                 context=None if span is None else set_span_in_context(NonRecordingSpan(span)),
             )
         )
-
-
-def text_of(fact: Event) -> str:
-    """Return a fact as one line."""
-    fields = msgspec.structs.asdict(fact)
-    told = (f"{k}={v}" for k, v in fields.items() if k not in _LEFT_OUT and v not in (None, "", ()))
-    return f"{type(fact).__name__}({', '.join(told)})"
 
 
 def _attributes(fact: Event) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from accel_lab.compute.residency.notebook_names import Held
 from accel_lab.errors import InvalidArgument, SystemClosed
 from accel_lab.journal.journal import Journal
 from accel_lab.uncopied import Uncopied
+from accel_lab.views.scene.alarms import Alarms
 from accel_lab.views.scene.fact_queue import Arrivals
 from accel_lab.views.scene.gauges import Gauges
 from accel_lab.views.scene.names import Names
@@ -89,6 +90,7 @@ class Observer(Uncopied):
         """When each device answered last, wall seconds."""
         self._names = Names()
         self._gauges = Gauges()
+        self._alarms = Alarms()
         self._notebook = NotebookNews()
         before, forgotten, self._following = lab.events.follow(self._arrived.put, *FACT_TYPES)
         self._arrived.precede(before, forgotten)
@@ -186,6 +188,8 @@ class Observer(Uncopied):
         if self._is_due("health", now):
             for reading in self._gauges.look(tree, getattr(lab, "backend", "")):
                 self._take(reading)
+                for alarm in self._alarms.look(reading):
+                    lab.events.publish(alarm)
 
     def _beside_work(self, tree: Node) -> Iterator[LevelsSampled | NotebookSampled]:
         """Yield what is new of the notebook, and of how much memory is used."""
