@@ -735,7 +735,7 @@ show: Callable[[System], Any] | None = None
 """How a system shows itself in a notebook: returns a view, which stands a floor above."""
 
 from_above: dict[str, Callable[..., Any]] = {}
-"""What systems offer as methods and stands a floor above, by name; `accel_lab.telemetry` adds it."""
+"""Methods of systems that stand a floor above, by name; `accel_lab.telemetry` adds them."""
 
 
 def _loaded(

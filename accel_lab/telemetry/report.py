@@ -32,7 +32,8 @@ PACKAGES = (
 )  # fmt: skip
 COLORS = {"kernel": "#3b6fb6", "copy": "#3a9a6b", "function": "#b5762a", "untraced": "#999"}
 STYLE = """
-body{font:14px/1.45 system-ui,sans-serif;margin:2em auto;max-width:1060px;color:#222;background:#fff}
+body{font:14px/1.45 system-ui,sans-serif;margin:2em auto;max-width:1060px;color:#222;
+background:#fff}
 table{border-collapse:collapse;margin:.5em 0}td,th{padding:.15em .7em;text-align:left;
 border-bottom:1px solid #ddd;vertical-align:top}td.n{text-align:right;font-variant-numeric:
 tabular-nums}td.t{overflow-wrap:anywhere}svg{width:100%;background:#f7f7f7}.fault{color:#a11}
@@ -131,7 +132,7 @@ def _timeline(scene: Scene, faults: list[Event], safe: Safe) -> str:
         label = safe(f"{device} {stream}")
         drawn.append(f'<text x="4" y="{row * ROW + 9}" font-size="9">{label}</text>')
     hidden = scene.traced - len(work) + sum(scene.untraced.values())
-    note = f"<p>{last - first:.6g} s from {_clock(first)}. {hidden} earlier or untraced are not drawn.</p>"
+    note = f"<p>{last - first:.6g} s from {_clock(first)}. {hidden} messages are not drawn.</p>"
     return f'<svg viewBox="0 0 {WIDTH:g} {height}">{"".join(drawn)}</svg>{note}'
 
 
@@ -194,9 +195,10 @@ def _readings(scene: Scene, safe: Safe) -> str:
 def _events(events: list[Event], safe: Safe) -> str:
     kept = [one for one in events if type(one).__name__ != "OutputPrinted"]
     rows: list[tuple[Cell, ...]] = [
-        (_clock(one.at), type(one).__name__, safe(getattr(one, "device", "")), ("t", safe(told(one))))
+        (_clock(one.at), type(one).__name__, safe(getattr(one, "device", "")), text)
         for one in kept[-LISTED:]
-    ]  # fmt: skip
+        for text in [("t", safe(told(one)))]
+    ]
     return _table(("When", "Event", "Device", "Detail"), rows) if rows else "<p>None.</p>"
 
 

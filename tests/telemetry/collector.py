@@ -81,7 +81,7 @@ def collecting() -> Iterator[Collector]:
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, format: str, *args: object) -> None:
+        def log_message(self, *_: object) -> None:
             """Say nothing on the test's output."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

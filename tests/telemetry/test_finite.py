@@ -8,8 +8,7 @@ import pytest
 
 from accel_lab import System, array, blas, solver
 from accel_lab.compute.device import Device
-from accel_lab.errors import InvalidArgument, LibraryError, NotFinite
-from accel_lab.errors import DependencyFailed
+from accel_lab.errors import DependencyFailed, InvalidArgument, LibraryError, NotFinite
 
 
 @pytest.fixture

@@ -6,19 +6,18 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 if find_spec("opentelemetry.sdk") is None:
     pytest.skip("opentelemetry comes with the observability extra", allow_module_level=True)
 
-from accel_lab import System, array, views
-from accel_lab.actor.events import EventStream
+from accel_lab import views
 from accel_lab.compute.events.lifecycle import ContextLost, ContextStarted
 from accel_lab.compute.events.samples import CellRun, NotebookSampled, Slice, WorkTraced
 from accel_lab.errors import InvalidArgument, TelemetryUnavailable
 from accel_lab.telemetry import otlp
-from tests.telemetry.collector import Collector, collecting, plain
+from tests.cells import outputs_of
+from tests.telemetry.collector import collecting, plain
 from tests.views.made_up import Lab
 from tests.views.made_up import lab as made_up
 
@@ -38,45 +37,52 @@ def ran(seq: int, name: str, **more: object) -> Slice:
     return Slice(seq, name, "blas", "kernel", T0 + 1, T0 + 1.5, **more)  # type: ignore[arg-type]
 
 
+OPENS = """
+import numpy as np
+from accel_lab import System, array, telemetry
+lab = System("host", 2)
+export = telemetry.otlp(lab, {endpoint!r}, headers={{"x-token": "abc"}}, every=True)
+gpu0, gpu1 = lab.devices
+"""
+COMPUTES = """
+secret = "s3cr3t"
+x, y = (array.exp(gpu.put(np.ones((8, 8), np.float32))) for gpu in lab.devices)
+x.get(), y.get()
+"""
+CLOSES = """
+import time
+for _ in range(3):
+    time.sleep(0.15)
+    export.flush()
+print(*(node.pid for node in lab.tree().walk() if node.kind == "context"))
+export.close()
+lab.close()
+"""
+
+
 def test_a_notebooks_trace_has_its_cell_as_root_and_messages_below() -> None:
-    with collecting() as collector, System("host", 2) as lab:
-        cells = NotebookSampled(cells=(CellRun(7, "secret = 'x'", time.time() - 1, None),))
-        with otlp(lab, collector.endpoint, headers={"x-token": "abc"}, every=True) as export:
-            observer = export._observer
-            assert observer is not None
-            with observer.lock:
-                observer._take(cells)
-            gpu0, gpu1 = lab.devices
-            x = gpu0.put(np.ones((8, 8), np.float32))
-            y = gpu1.put(np.ones((8, 8), np.float32))
-            array.exp(x).get()
-            array.exp(y).get()
-            for device in lab.devices:
-                device._outbox.senders.begin(1, 7)
-            deadline = time.monotonic() + 20
-            while len(collector.named("Unary")) < 2 and time.monotonic() < deadline:
-                time.sleep(0.05)
-                export.flush()
-        (_, root), *_ = collector.named("cell 7")
-        found = collector.named("Unary")
-        assert {resource["accel_lab.device"] for resource, _ in found} == {"cpu0", "cpu1"}
-        for resource, span in found:
-            assert (span.trace_id, span.parent_span_id) == (root.trace_id, root.span_id)
-            told = plain(span.attributes)
-            assert told["accel_lab.device"] == resource["accel_lab.device"]
-            node = next(
-                n
-                for n in lab.tree().walk()
-                if n.kind == "context" and f"/{resource['accel_lab.device']}/" in n.path
-            )
-            assert resource["process.pid"] == node.pid
-            assert span.start_time_unix_nano < span.end_time_unix_nano
-        assert not root.parent_span_id
-        assert "secret" not in str(collector.spans)
-        assert collector.headers[0]["x-token"] == "abc"
-        assert collector.metrics["accel_lab.generation"].gauge.data_points[0].as_int == 1
-        histogram = collector.metrics["accel_lab.message.duration"].histogram
-        assert sum(point.count for point in histogram.data_points) >= 2
+    """In a real kernel, to a collector in another process."""
+    with collecting() as collector:
+        *_, last = outputs_of(OPENS.format(endpoint=collector.endpoint), COMPUTES, CLOSES)
+    pids = dict(zip(("cpu0", "cpu1"), map(int, last[0]["text"].split()), strict=True))
+    (notebook, root), *_ = collector.named("cell 2")
+    found = collector.named("Unary")
+    assert {resource["accel_lab.device"] for resource, _ in found} == {"cpu0", "cpu1"}
+    for resource, span in found:
+        assert (span.trace_id, span.parent_span_id) == (root.trace_id, root.span_id)
+        assert resource["process.pid"] == pids[resource["accel_lab.device"]]
+        assert resource["process.pid"] != notebook["process.pid"]
+        assert span.start_time_unix_nano < span.end_time_unix_nano
+        assert root.start_time_unix_nano <= span.start_time_unix_nano
+        assert plain(span.attributes)["accel_lab.cell.number"] == 2
+    assert not root.parent_span_id
+    assert root.start_time_unix_nano < root.end_time_unix_nano
+    assert plain(root.attributes)["accel_lab.cell.ended"] == "done"
+    assert "s3cr3t" not in str(collector.spans)
+    assert collector.headers[0]["x-token"] == "abc"
+    assert collector.metrics["accel_lab.generation"].gauge.data_points[0].as_int == 1
+    histogram = collector.metrics["accel_lab.message.duration"].histogram
+    assert sum(point.count for point in histogram.data_points) >= 2
 
 
 def test_parts_of_one_message_link_and_what_is_rerun_links_to_what_was_lost() -> None:
@@ -181,7 +187,7 @@ def test_what_is_no_address_is_refused() -> None:
 
 
 def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("accel_lab.telemetry.installed.find_spec", lambda name: None)
+    monkeypatch.setattr("accel_lab.telemetry.installed.find_spec", lambda _: None)
     with pytest.raises(TelemetryUnavailable, match="observability"):
         otlp(made_up(1))
 

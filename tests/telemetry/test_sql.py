@@ -124,8 +124,8 @@ def test_a_real_system_tells_its_launches_and_buffers() -> None:
         )
         assert found["n"][0] >= 1
         assert found["least"][0] > 0
-        sizes = lab.sql(f"select nbytes, dtype from buffers where id = {y.id}")
-        assert list(sizes.itertuples(index=False, name=None)) == [(64 * 64 * 8, "float64")]
+        sizes = lab.sql("select id, nbytes, dtype from buffers")
+        assert (y.id, 64 * 64 * 8, "float64") in list(sizes.itertuples(index=False, name=None))
         assert lab.sql("select count(*) n from events where event='ContextStarted'")["n"][0] == 1
 
 
@@ -133,7 +133,7 @@ def test_empty_tables_have_their_columns() -> None:
     lab = made_up(1)
     lab.closed = True
     for name, columns in COLUMNS.items():
-        assert list(sql(lab, f"select * from {name} limit 0").columns) == list(columns)
+        assert list(sql(lab, f"from {name}").columns) == list(columns)
 
 
 @pytest.mark.parametrize(
@@ -155,6 +155,6 @@ def test_what_is_no_text_is_refused() -> None:
 
 
 def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("accel_lab.telemetry.installed.find_spec", lambda name: None)
+    monkeypatch.setattr("accel_lab.telemetry.installed.find_spec", lambda _: None)
     with pytest.raises(TelemetryUnavailable, match="sql needs duckdb"):
         sql(made_up(1), "from launches")
