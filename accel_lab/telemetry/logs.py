@@ -6,11 +6,11 @@ from opentelemetry._logs import Logger, LogRecord, SeverityNumber
 from opentelemetry.trace import NonRecordingSpan, set_span_in_context
 
 from accel_lab.actor.events import Event
+from accel_lab.compute.events.card_alarms import Alarms
 from accel_lab.compute.events.samples import HealthSampled
 from accel_lab.telemetry import names
 from accel_lab.telemetry.spans import Spans
 from accel_lab.telemetry.tables import is_fault, told
-from accel_lab.views.scene.alarms import Alarms
 from accel_lab.views.scene.scene import NEWS_TYPES
 
 

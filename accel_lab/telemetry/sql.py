@@ -8,13 +8,33 @@ from accel_lab.errors import InvalidArgument
 from accel_lab.telemetry.installed import require
 from accel_lab.telemetry.tables import COLUMNS, Known, Row, of_recording, rows_of
 from accel_lab.views.past.recording import Recording
-from accel_lab.views.scene.observer import Lab, observer_of
+from accel_lab.views.scene.observer import Lab, Observer, observer_of
+from accel_lab.views.widget.publisher import PUBLISHER
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_watched: "weakref.WeakSet[Lab]" = weakref.WeakSet()
-"""The systems whose work is traced for these tables."""
+
+class _Watching:
+    """Has a system looked at for these tables until it ends; a look keeps work traced for 2 s."""
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+        observer.want(self, ("memory", "work", "health"))
+
+    @property
+    def ended(self) -> bool:
+        return self._observer.ended
+
+    def publish(self, at: float) -> bool:
+        """Look; the publisher's thread only."""
+        del at
+        with self._observer.lock:
+            self._observer.look()
+        return True
+
+
+_watched: "weakref.WeakKeyDictionary[Lab, _Watching]" = weakref.WeakKeyDictionary()
 _TYPES = {"bigint": "Int64", "double": "Float64", "varchar": "string", "boolean": "boolean"}
 
 
@@ -60,8 +80,8 @@ def _of_system(lab: Lab) -> Known:
     """Look at a system now, and keep looking."""
     observer = observer_of(lab)
     if lab not in _watched:
-        _watched.add(lab)
-        observer.want(lab, ("memory", "work", "health"))
+        watching = _watched[lab] = _Watching(observer)
+        PUBLISHER.add(watching)
     observer.see()
     with observer.lock:
         return Known(observer.look().copy(), lab.events.history())

@@ -1,5 +1,6 @@
 """SQL over a system and over a recording: the answers are those of plain Python."""
 
+import time
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -127,6 +128,19 @@ def test_a_real_system_tells_its_launches_and_buffers() -> None:
         sizes = lab.sql("select id, nbytes, dtype from buffers")
         assert (y.id, 64 * 64 * 8, "float64") in list(sizes.itertuples(index=False, name=None))
         assert lab.sql("select count(*) n from events where event='ContextStarted'")["n"][0] == 1
+
+
+def test_work_goes_on_being_traced_between_two_calls() -> None:
+    lab = made_up(1)
+    sql(lab, "from launches")
+    one = Slice(1, "Gemm", "blas", "kernel", T0, T0 + 1)
+    lab.seen.append(WorkTraced(at=T0, device="gpu0", generation=1, done=(one,), running=()))
+    deadline = time.monotonic() + 10
+    while lab.seen:  # until the publisher has looked
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    lab.closed = True
+    assert sql(lab, "select count(*) n from launches")["n"][0] == 1
 
 
 def test_empty_tables_have_their_columns() -> None:

@@ -11,6 +11,7 @@ import msgspec
 
 from accel_lab.actor.events import Event, EventStream, Subscription
 from accel_lab.compute.device import Device
+from accel_lab.compute.events.card_alarms import Alarms
 from accel_lab.compute.events.collectives import CollectiveEnded
 from accel_lab.compute.events.notebook_news import NotebookNews
 from accel_lab.compute.events.samples import (
@@ -27,7 +28,6 @@ from accel_lab.compute.residency.notebook_names import Held
 from accel_lab.errors import InvalidArgument, SystemClosed
 from accel_lab.journal.journal import Journal
 from accel_lab.uncopied import Uncopied
-from accel_lab.views.scene.alarms import Alarms
 from accel_lab.views.scene.fact_queue import Arrivals
 from accel_lab.views.scene.gauges import Gauges
 from accel_lab.views.scene.names import Names

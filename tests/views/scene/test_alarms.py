@@ -1,8 +1,8 @@
 """What a card that is not well has everybody hear."""
 
+from accel_lab.compute.events.card_alarms import Alarms
 from accel_lab.compute.events.cards import CardAlarm
 from accel_lab.compute.events.samples import HealthSampled, Reading
-from accel_lab.views.scene.alarms import Alarms
 from accel_lab.views.scene.gauges import Gauges
 from accel_lab.views.scene.observer import observer_of
 from tests.views.made_up import lab as made_up
