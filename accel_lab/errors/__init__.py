@@ -34,7 +34,7 @@
     │   └── FileDamaged                   … because its bytes are not what it says
     ├── DashboardUnavailable              no dashboard can be served here, and why
     ├── TelemetryUnavailable              a package for looking from outside is missing, and which
-    ├── NotFinite (ArithmeticError)       a watched result holds NaN or Inf, and where it came from
+    ├── NonFiniteResult (ArithmeticError) a watched result holds NaN or Inf, and where it came from
     └── ActorError
         ├── ActorStopped                  the addressed actor has stopped
         ├── NameTaken (ValueError)        a sibling has this name
@@ -474,7 +474,7 @@ class TelemetryUnavailable(AccelError):
     remedy = "Install the package that the text names."
 
 
-class NotFinite(
+class NonFiniteResult(
     AccelError,
     ArithmeticError,
     fields=("message", "operand", "nans", "infs", "cell", "place"),

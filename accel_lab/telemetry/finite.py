@@ -18,7 +18,7 @@ from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import OWN_TIMEOUT, Operation, operand_fields
 from accel_lab.compute.message.results_reply import ResultsReply
 from accel_lab.display.buffer_number import short
-from accel_lab.errors import AccelError, InvalidArgument, NotFinite
+from accel_lab.errors import AccelError, InvalidArgument, NonFiniteResult
 from accel_lab.libraries.array.elementwise import Unary, UnaryOp
 from accel_lab.libraries.array.reduction import Reduce, ReduceOp
 from accel_lab.uncopied import Uncopied
@@ -74,7 +74,7 @@ class _Watched:
         """Look at what a message has made or changed; blocks until it is known.
 
         Raises:
-            NotFinite: some of it is no finite number.
+            NonFiniteResult: some of it is no finite number.
         """
         if message.library in PASSED_OVER:
             return
@@ -152,7 +152,7 @@ def _not_finite(
     device: str,
     found: tuple[str, AccelRef, int, int],
     source: tuple[str, AccelRef | None],
-) -> NotFinite:
+) -> NonFiniteResult:
     """Say what is not finite, where it came from, and which line has sent the message."""
     name, ref, nans, infs = found
     operand, other = source
@@ -169,7 +169,7 @@ def _not_finite(
     text += f"Sent by {f'cell {cell}, ' if cell else ''}{place}"
     if line:
         text += f": {line}"
-    return NotFinite(
+    return NonFiniteResult(
         text, message=title, operand=operand, nans=nans, infs=infs, cell=cell, place=place
     )
 
