@@ -568,9 +568,10 @@ class System(SeveralDevices, Uncopied):
     def watch_finite(self) -> contextlib.AbstractContextManager[Any]:
         """Stop at the first NaN or Inf that a message computes, until what this returns is closed.
 
-        `with lab.watch_finite():` watches a block. The call that sent the message raises NonFiniteResult,
-        which names the message, the operand, the cell and the line. Each message is waited for, so
-        it is slow. What was put on a device is looked at when something is computed of it.
+        `with lab.watch_finite():` watches a block. The call that sent the message raises
+        NonFiniteResult, which names the message, the operand, the cell and the line. Each message
+        is waited for, so it is slow. What was put on a device is looked at when something is
+        computed of it.
 
         Raises:
             InvalidArgument: the system is watched already.
