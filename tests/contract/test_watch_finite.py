@@ -83,7 +83,7 @@ class Unasked(MessageCache):
     """One that says of a message that it can be sent ready-made, which nobody may ask here."""
 
     def find(self, made_of: tuple[Any, ...], generation: int) -> Repeat | None:
-        raise AssertionError("a message that is watched is made, not found")
+        raise AssertionError(f"{made_of} of generation {generation} is made, not found")
 
 
 @pytest.mark.usefixtures("compiling")
