@@ -85,6 +85,10 @@ class Export(Uncopied):
         if every and observer.lab is not None and hasattr(observer.lab, "closely"):
             self._closely.enter_context(observer.lab.closely())
 
+    def catch_up(self) -> None:
+        """Make spans of what a recording has told, and wait where they are too many to be kept."""
+        self._spans.flush(self._signals.flush)
+
     def publish(self, at: float) -> bool:
         """Have the system looked at; the publisher's thread only."""
         del at
@@ -198,10 +202,13 @@ def _retell(recording: Recording, scene: Scene, export: Export) -> None:
     last = 0.0
     for fact in recording:
         if fact.at - last > A_LOOK_S:
-            export.publish(0.0)
+            export.catch_up()
         last = fact.at
         scene.add(fact)
+        if isinstance(fact, SystemEnded):
+            export.catch_up()
         export.take(fact)
+    export.catch_up()
     export.close()
 
 

@@ -31,6 +31,8 @@ from accel_lab.views.scene.scene import Scene
 KEPT = 4_096
 """So many cells, groups and lost messages are remembered, the newest."""
 
+EVERY = 10_000
+
 Providers = Callable[[dict[str, Any]], TracerProvider]
 """Makes what gives spans of a context's process, by the attributes of its resource."""
 
@@ -62,6 +64,7 @@ class Spans:
         self._durations = durations
         self._code = code
         self._seen = scene.traced
+        self._made = 0
         self._tracers: dict[tuple[str, int], Tracer] = {}
         self._generations: dict[str, int] = {}
         self._cells: OrderedDict[float, Span] = OrderedDict()
@@ -79,11 +82,18 @@ class Spans:
             for cell in fact.cells:
                 self._told(cell)
 
-    def flush(self) -> None:
-        """Make the spans of the messages so far, whose cells have been told by now."""
+    def flush(self, full: Callable[[], object] = lambda: None) -> None:
+        """Make the spans of the messages so far, whose cells have been told by now.
+
+        Parameters:
+            full: called after each EVERY spans, for who would rather wait than lose some.
+        """
         waiting, self._waiting = self._waiting, []
         for device, generation, one in waiting:
             self._message(device, generation, one)
+            self._made += 1
+            if self._made % EVERY == 0:
+                full()
 
     def end(self) -> None:
         """End what is open: nothing more comes."""

@@ -163,6 +163,21 @@ def test_a_recording_tells_the_collector_the_same(tmp_path: Path) -> None:
     assert {one.start_time_unix_nano for one in found} == {int((T0 + 1) * 1e9)}
 
 
+def test_of_a_long_recording_no_span_is_dropped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("accel_lab.telemetry.pipeline.QUEUE", 512)
+    monkeypatch.setattr("accel_lab.telemetry.spans.EVERY", 256)
+    lab = made_up(1)
+    path = tmp_path / "session.jsonl"
+    with views.record(lab, path) as recording:
+        worked(lab, "gpu0", 1, *(ran(seq, "Gemm") for seq in range(3000)), cell=None)
+        recording._recorder.publish(0)  # type: ignore[union-attr]
+    with collecting() as collector:
+        otlp(views.Recording.open(path), collector.endpoint)
+    assert len(collector.named("Gemm")) == 3000
+
+
 def test_it_ends_with_its_system_and_holds_nobody_up_without_a_collector(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
