@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from accel_lab import errors as errors
     from accel_lab import onnx as onnx
     from accel_lab import pipeline as pipeline
+    from accel_lab import telemetry as telemetry
     from accel_lab import views as views
     from accel_lab.compute.device import Device as Device
     from accel_lab.compute.events import lifecycle as events
@@ -60,6 +61,7 @@ __all__ = [
     "gpu",
     "onnx",
     "pipeline",
+    "telemetry",
     "views",
 ]
 __all__ += list(LIBRARIES)
@@ -84,14 +86,19 @@ _HOMES = {
     "unload_ipython_extension": "accel_lab.extension",
     "onnx": "accel_lab.onnx",
     "pipeline": "accel_lab.pipeline",
+    "telemetry": "accel_lab.telemetry",
     "views": "accel_lab.views",
 }
 
 
 def _offer(_: object) -> None:
-    """Have dashboards and JupyterLab's sidebar find this process's systems, also without a view."""
+    """Have dashboards and JupyterLab's sidebar find this process's systems, also without a view.
+
+    And have systems know what `accel_lab.telemetry` gives them.
+    """
     # Each adds a hook of its own, which is called, too.
     importlib.import_module("accel_lab.views.feed.feed")
+    importlib.import_module("accel_lab.telemetry")
     kernel = sys.modules.get("ipykernel.kernelbase")
     if kernel is not None and kernel.Kernel.initialized():
         importlib.import_module("accel_lab.views.panels")

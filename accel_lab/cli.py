@@ -152,6 +152,27 @@ def dashboard(
 
 
 @app.command()
+def report(
+    recording: Annotated[
+        Path, typer.Argument(help="What `views.record(lab, PATH)` has written.", show_default=False)
+    ],
+    *,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")] = Path(
+        "accel-lab-report.html"
+    ),
+) -> None:
+    """Write one HTML file of a recorded session, to attach to a bug report.
+
+    It has the timeline, kernels, faults and versions. What looks like a secret is left out, and so
+    are the text of cells and what was printed; read it before you send it on.
+    """
+    from accel_lab import telemetry, views
+
+    written = telemetry.report(views.Recording.open(recording), output)
+    typer.echo(f"Written: {written}. Read it before you send it on.")
+
+
+@app.command()
 def bench(
     *,
     backend: Annotated[str, typer.Option(help="auto, host or cuda.")] = "auto",

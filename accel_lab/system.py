@@ -552,6 +552,33 @@ class System(SeveralDevices, Uncopied):
         measured = self.topology if "topology" in vars(self) else None
         return [*of_devices, *sight.look(opened, measured)]
 
+    def sql(self, query: str) -> Any:
+        """Ask in SQL what happened in this system, and return a pandas DataFrame.
+
+        `lab.sql("select kernel, sum(duration_ns) from launches group by 1")`. There are the tables
+        `events`, `launches`, `faults`, `buffers` and `metrics`. Work is traced from the first call
+        on, or from when a view or a recording of the system began. Blocks up to a second.
+
+        Raises:
+            InvalidArgument: it is no query; the text has what DuckDB says.
+            TelemetryUnavailable: the `observability` extra is not installed.
+        """
+        return from_above["sql"](self, query)
+
+    def watch_finite(self) -> contextlib.AbstractContextManager[Any]:
+        """Stop at the first NaN or Inf that a message computes, until what this returns is closed.
+
+        `with lab.watch_finite():` watches a block. The call that sent the message raises
+        NonFiniteResult, which names the message, the operand, the cell and the line. Each message
+        is waited for, so it is slow. What was put on a device is looked at when something is
+        computed of it.
+
+        Raises:
+            InvalidArgument: the system is watched already.
+        """
+        watch: contextlib.AbstractContextManager[Any] = from_above["watch_finite"](self)
+        return watch
+
     @contextlib.contextmanager
     def closely(self) -> Iterator[None]:
         """Have all work traced while this lasts, where otherwise some of much work would do.
@@ -707,6 +734,9 @@ class System(SeveralDevices, Uncopied):
 
 show: Callable[[System], Any] | None = None
 """How a system shows itself in a notebook: returns a view, which stands a floor above."""
+
+from_above: dict[str, Callable[..., Any]] = {}
+"""Methods of systems that stand a floor above, by name; `accel_lab.telemetry` adds them."""
 
 
 def _loaded(

@@ -33,6 +33,8 @@
     ├── FileError                         a file of arrays cannot be read or written, and why
     │   └── FileDamaged                   … because its bytes are not what it says
     ├── DashboardUnavailable              no dashboard can be served here, and why
+    ├── TelemetryUnavailable              a package for looking from outside is missing, and which
+    ├── NonFiniteResult (ArithmeticError) a watched result holds NaN or Inf, and where it came from
     └── ActorError
         ├── ActorStopped                  the addressed actor has stopped
         ├── NameTaken (ValueError)        a sibling has this name
@@ -464,6 +466,37 @@ class DashboardUnavailable(AccelError):
     """A dashboard cannot be served: a package is missing or the port is taken; the text says."""
 
     remedy = "Install what the text says, or choose another port."
+
+
+class TelemetryUnavailable(AccelError):
+    """A package that is needed to look at a system from outside is missing; the text names it."""
+
+    remedy = "Install the package that the text names."
+
+
+class NonFiniteResult(
+    AccelError,
+    ArithmeticError,
+    fields=("message", "operand", "nans", "infs", "cell", "place"),
+):
+    """A result holds NaN or Inf while `lab.watch_finite()` watches; the text says where.
+
+    Attributes:
+        message: what made it, as "Gemm #12".
+        operand: the first operand that was not finite either; empty where all were, or there is
+            none.
+        nans, infs: how many elements of the result are.
+        cell: the number of the notebook's cell that sent the message; 0 of a program.
+        place: the file and the line that sent it.
+    """
+
+    remedy = "Look at the line that the text names, and at the operand if it names one."
+    message: str = ""
+    operand: str = ""
+    nans: int = 0
+    infs: int = 0
+    cell: int = 0
+    place: str = ""
 
 
 class ActorError(AccelError):

@@ -25,6 +25,7 @@ FLOORS = (
     {"onnx"},
     {"blueprints"},
     {"testing", "views"},
+    {"telemetry"},
     {
         "bench",
         "cli",

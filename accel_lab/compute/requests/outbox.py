@@ -62,6 +62,8 @@ class Outbox:
     Attributes:
         recording: a block that is recorded, if there is one.
         digests: called with each recorded request and its number, once that is sent.
+        watch: called with each message, its number and its answer, once that is sent; what it
+            raises, the sender gets.
         bring: returns a message with operands of other devices replaced by copies, if any.
         lock, room: the device's; `room` tells of a change in what waits.
         senders: which cells have sent which requests.
@@ -94,6 +96,7 @@ class Outbox:
         later: Callable[[Callable[[], object]], None],
     ) -> None:
         self.digests: Callable[[int, Reply[Any]], None] | None = None
+        self.watch: Callable[[Operation[Any], int, Reply[Any]], None] | None = None
         self.bring: Callable[[Operation[Any]], Operation[Any]] | None = None
         self.recording: Recording | None = None
         self._connection = connection
@@ -212,6 +215,8 @@ class Outbox:
             )
         if full is not None or self.digests is not None or not seq % LOOKS_EVERY:
             self._sent(seq, reply, full, recorded=recorded)
+        if self.watch is not None and recorded:
+            self.watch(message, seq, reply)
         return reply
 
     def _learn(self, reply: Any) -> None:
@@ -233,7 +238,7 @@ class Outbox:
 
         It is of a type that answers with no buffer, and those before are in `repeats`.
         """
-        if repeats.skip or self.recording is not None:
+        if repeats.skip or self.recording is not None or self.watch is not None:
             repeats.skip = max(repeats.skip - 1, 0)
             return self.send(make(*made_of), timeout_s)
         plan = self._plans[kind]
@@ -275,7 +280,7 @@ class Outbox:
 
     def tell(self, message: Operation[Any], *, nowait: bool) -> None:
         """Send one message whose answer nobody waits for; only a failure makes a handle of it."""
-        if self.recording is not None:
+        if self.recording is not None or self.watch is not None:
             self.send(message, OWN_TIMEOUT, nowait=nowait)
             return
         plan = self._plans[type(message)]

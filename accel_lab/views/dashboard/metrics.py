@@ -15,11 +15,21 @@ from prometheus_client.core import (
 
 from accel_lab.compute.events.tree import Node
 from accel_lab.views.dashboard.watched import Watched
+from accel_lab.views.tallies.device_metrics import (
+    CIRCUIT,
+    OF_DEVICES,
+    Measured,
+    circuit_of,
+    devices_in,
+    newest_health,
+    of_device,
+    of_health,
+)
+from accel_lab.views.tallies.device_metrics import Metric as Quantity
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _SYSTEM = ("system", "program", "pid")
 _DEVICE = (*_SYSTEM, "device")
-_CIRCUIT = ("closed", "half-open", "open")
 
 
 def exposition(systems: Iterable[Watched]) -> bytes:
@@ -65,10 +75,10 @@ def _families(systems: list[Watched]) -> Iterator[Metric]:
         lost.add_metric(labels, one.lost)
         with one.lock:
             scene = one.look()
-            tree, losses, untraced = scene.tree, dict(one.losses), dict(scene.untraced)
-        for node in tree.children if tree is not None else ():
-            if node.kind == "device":
-                devices.add((*labels, node.name), node, losses, untraced)
+            for node in devices_in(scene):
+                devices.add(labels, of_device(node, one.losses, scene.untraced))
+                devices.add_circuit(labels, node)
+            devices.add(labels, of_health(newest_health(scene)))
     return chain((up, silence, lost), devices.families)
 
 
@@ -76,48 +86,31 @@ class _Devices:
     """What is told of each device."""
 
     def __init__(self) -> None:
-        def gauge(name: str, what: str) -> Any:
-            return GaugeMetricFamily(f"accel_lab_{name}", what, labels=_DEVICE)
-
-        def counter(name: str, what: str) -> Any:
-            return CounterMetricFamily(f"accel_lab_{name}", what, labels=_DEVICE)
-
-        self.generation = gauge("generation", "The generation of its buffers")
-        self.restarts = counter("restarts", "Contexts that replaced another")
-        self.losses = counter("context_losses", "Contexts lost since the dashboard watches")
-        self.in_flight = gauge("in_flight", "Messages begun and not yet answered")
-        self.mailbox = gauge("mailbox", "Messages that wait to be begun")
-        self.used = gauge("memory_used_bytes", "Memory that buffers hold")
-        self.total = gauge("memory_total_bytes", "Memory that buffers can hold")
-        self.untraced = counter("untraced", "Finished work that was too much to be told")
-        self.circuit = StateSetMetricFamily(
+        self._families: dict[str, Any] = {}
+        self._circuit = StateSetMetricFamily(
             "accel_lab_circuit", "Whether it takes messages: 1 for its state", labels=_DEVICE
         )
+        for metric in OF_DEVICES:
+            self._family(metric)
 
     @property
     def families(self) -> list[Metric]:
         """All of them."""
-        return list(vars(self).values())
+        return [*self._families.values(), self._circuit]
 
-    def add(
-        self,
-        labels: tuple[str, ...],
-        node: Node,
-        losses: dict[str, int],
-        untraced: dict[str, int],
-    ) -> None:
-        """Tell of one device."""
-        state = {"circuit open": "open", "half-open": "half-open"}.get(node.state, "closed")
-        self.restarts.add_metric(labels, node.restarts)
-        self.losses.add_metric(labels, losses.get(node.name, 0))
-        self.in_flight.add_metric(labels, node.in_flight)
-        self.mailbox.add_metric(labels, node.mailbox)
-        self.untraced.add_metric(labels, untraced.get(node.name, 0))
-        self.circuit.add_metric(labels, {one: one == state for one in _CIRCUIT})
-        for family, value in (
-            (self.generation, node.generation),
-            (self.used, node.used_bytes),
-            (self.total, node.total_bytes),
-        ):
-            if value is not None:
-                family.add_metric(labels, value)
+    def add(self, labels: tuple[str, ...], measured: Iterable[Measured]) -> None:
+        """Tell of the devices of one system, and of its process."""
+        for metric, source, value in measured:
+            self._family(metric).add_metric((*labels, source), value)
+
+    def add_circuit(self, labels: tuple[str, ...], node: Node) -> None:
+        """Tell whether one device takes messages."""
+        state = circuit_of(node)
+        self._circuit.add_metric((*labels, node.name), {one: one == state for one in CIRCUIT})
+
+    def _family(self, metric: Quantity) -> Any:
+        name = metric.prometheus
+        if name not in self._families:
+            kind = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
+            self._families[name] = kind(name, metric.says, labels=_DEVICE)
+        return self._families[name]

@@ -117,6 +117,13 @@ class CardGauge:
             lambda: nvml.nvmlDeviceGetPowerUsage(handle) / 1000,
             lambda: nvml.nvmlDeviceGetEnforcedPowerLimit(handle) / 1000,
         )
+        yield ask(
+            "energy",
+            "J",
+            lambda: nvml.nvmlDeviceGetTotalEnergyConsumption(handle) / 1000,
+            None,
+            "since the driver was loaded",
+        )
         slowdown = nvml.NVML_TEMPERATURE_THRESHOLD_SLOWDOWN
         yield ask(
             "temperature",
@@ -124,6 +131,7 @@ class CardGauge:
             partial(nvml.nvmlDeviceGetTemperature, handle, nvml.NVML_TEMPERATURE_GPU),
             partial(nvml.nvmlDeviceGetTemperatureThreshold, handle, slowdown),
         )
+        yield ask("memory temperature", "°C", partial(_memory_temperature, nvml, handle))
         clocks = {"SM clock": nvml.NVML_CLOCK_SM, "memory clock": nvml.NVML_CLOCK_MEM}
         for name, clock in clocks.items():
             yield ask(
@@ -140,6 +148,10 @@ class CardGauge:
         for name, kind in errors.items():
             total = partial(nvml.nvmlDeviceGetTotalEccErrors, handle, kind, nvml.NVML_VOLATILE_ECC)
             yield ask(name, "", total, None, "since the driver was loaded")
+        yield ask("remapped rows", "", lambda: sum(nvml.nvmlDeviceGetRemappedRows(handle)[:2]))
+        yield ask("retired pages", "", partial(_retired, nvml, handle))
+        yield ask("processes", "", lambda: len(nvml.nvmlDeviceGetComputeRunningProcesses(handle)))
+        yield ask("MIG", "", lambda: nvml.nvmlDeviceGetMigMode(handle)[0], None, "1 is split")
         lanes = {"PCIe out": nvml.NVML_PCIE_UTIL_TX_BYTES, "PCIe in": nvml.NVML_PCIE_UTIL_RX_BYTES}
         for name, counter in lanes.items():
             yield ask(name, "B/s", partial(rated, counter), None, "over 20 ms")
@@ -194,6 +206,23 @@ def _handle(nvml: Any, index: int) -> Any:
     if entry.isdecimal():
         return nvml.nvmlDeviceGetHandleByIndex(int(entry))
     return nvml.nvmlDeviceGetHandleByUUID(entry)
+
+
+def _memory_temperature(nvml: Any, handle: Any) -> float:
+    """Return the temperature of the card's memory, which is a field of its own."""
+    (value,) = nvml.nvmlDeviceGetFieldValues(handle, [nvml.NVML_FI_DEV_MEMORY_TEMP])
+    if value.nvmlReturn != 0:
+        raise nvml.NVMLError(value.nvmlReturn)
+    return float(value.value.uiVal)
+
+
+def _retired(nvml: Any, handle: Any) -> int:
+    """Return how many pages of memory are no longer used, for either kind of error."""
+    causes = (
+        nvml.NVML_PAGE_RETIREMENT_CAUSE_MULTIPLE_SINGLE_BIT_ECC_ERRORS,
+        nvml.NVML_PAGE_RETIREMENT_CAUSE_DOUBLE_BIT_ECC_ERROR,
+    )
+    return sum(len(nvml.nvmlDeviceGetRetiredPages(handle, cause)) for cause in causes)
 
 
 def _is_split(nvml: Any, handle: Any) -> bool:

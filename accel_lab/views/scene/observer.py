@@ -11,6 +11,7 @@ import msgspec
 
 from accel_lab.actor.events import Event, EventStream, Subscription
 from accel_lab.compute.device import Device
+from accel_lab.compute.events.card_alarms import Alarms
 from accel_lab.compute.events.collectives import CollectiveEnded
 from accel_lab.compute.events.notebook_news import NotebookNews
 from accel_lab.compute.events.samples import (
@@ -89,6 +90,7 @@ class Observer(Uncopied):
         """When each device answered last, wall seconds."""
         self._names = Names()
         self._gauges = Gauges()
+        self._alarms = Alarms()
         self._notebook = NotebookNews()
         before, forgotten, self._following = lab.events.follow(self._arrived.put, *FACT_TYPES)
         self._arrived.precede(before, forgotten)
@@ -186,6 +188,8 @@ class Observer(Uncopied):
         if self._is_due("health", now):
             for reading in self._gauges.look(tree, getattr(lab, "backend", "")):
                 self._take(reading)
+                for alarm in self._alarms.look(reading):
+                    lab.events.publish(alarm)
 
     def _beside_work(self, tree: Node) -> Iterator[LevelsSampled | NotebookSampled]:
         """Yield what is new of the notebook, and of how much memory is used."""

@@ -19,7 +19,7 @@ import pytest
 
 from accel_lab.actor.events import EventStream
 from accel_lab.compute.events.lifecycle import ContextLost
-from accel_lab.compute.events.samples import WorkTraced
+from accel_lab.compute.events.samples import HealthSampled, Reading, WorkTraced
 from accel_lab.display.install import pip_install
 from accel_lab.errors import DashboardUnavailable, InvalidArgument
 from accel_lab.views import Dashboard, dashboard
@@ -77,6 +77,25 @@ def test_each_device_has_its_figures() -> None:
     assert told["accel_lab_circuit", "gpu0"] == 0
     assert told["accel_lab_feed_samples_lost_total", "lab"] == 0
     assert told["accel_lab_silence_seconds", "lab"] == 0
+
+
+def test_readings_of_cards_are_metrics_in_base_units() -> None:
+    lab = made_up(1)
+    onlooker = Onlooker(lab, "lab")
+    readings = (
+        Reading("power", 312.5, "W", 700.0),
+        Reading("SM clock", 1980, "MHz"),
+        Reading("utilisation", 43, "%", 100),
+        Reading("ECC corrected", None, why="not supported"),
+    )
+    with onlooker.lock:
+        onlooker.look().add(HealthSampled(source="gpu0", model="H100", readings=readings))
+    told = read(exposition([onlooker]))
+    assert {name: value for (name, _), value in told.items() if "_card_" in name} == {
+        "accel_lab_card_power_watts": 312.5,
+        "accel_lab_card_sm_clock_hertz": 1.98e9,
+        "accel_lab_card_utilisation_ratio": 0.43,
+    }
 
 
 def test_a_counter_goes_on_when_the_scene_has_forgotten() -> None:

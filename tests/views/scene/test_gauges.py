@@ -47,6 +47,9 @@ class Nvml:
     NVML_MEMORY_ERROR_TYPE_CORRECTED = 0
     NVML_MEMORY_ERROR_TYPE_UNCORRECTED = 1
     NVML_VOLATILE_ECC = 0
+    NVML_PAGE_RETIREMENT_CAUSE_MULTIPLE_SINGLE_BIT_ECC_ERRORS = 0
+    NVML_PAGE_RETIREMENT_CAUSE_DOUBLE_BIT_ECC_ERROR = 1
+    NVML_FI_DEV_MEMORY_TEMP = 82
     NVML_PCIE_UTIL_TX_BYTES = 0
     NVML_PCIE_UTIL_RX_BYTES = 1
     NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX = 138
@@ -64,9 +67,11 @@ class Nvml:
     def __init__(self, **refused: int) -> None:
         self.refused = refused
         self.reasons = 0
+        self.remapped = 2
         self.mig = 0
         self.sent_kib = 1000
         self.link_code = 0
+        self.hot_code = 0
         self.opened = 0
         self.asked: list[object] = []
         self.gate = threading.Event()
@@ -134,10 +139,24 @@ class Nvml:
         assert counter == self.NVML_VOLATILE_ECC
         return self._answer("nvmlDeviceGetTotalEccErrors", {0: 5, 1: 0}[kind])  # type: ignore[no-any-return]
 
+    def nvmlDeviceGetTotalEnergyConsumption(self, _: str) -> int:
+        return self._answer("nvmlDeviceGetTotalEnergyConsumption", 5_250_000)  # type: ignore[no-any-return]
+
+    def nvmlDeviceGetRemappedRows(self, _: str) -> tuple[int, int, int, int]:
+        return self._answer("nvmlDeviceGetRemappedRows", (1, self.remapped, 9, 9))  # type: ignore[no-any-return]
+
+    def nvmlDeviceGetRetiredPages(self, _: str, cause: int) -> list[int]:
+        return self._answer("nvmlDeviceGetRetiredPages", [[1, 2], [3]][cause])  # type: ignore[no-any-return]
+
+    def nvmlDeviceGetComputeRunningProcesses(self, _: str) -> list[Any]:
+        return [SimpleNamespace(pid=1), SimpleNamespace(pid=2)]
+
     def nvmlDeviceGetPcieThroughput(self, _: str, counter: int) -> int:
         return {0: 2000, 1: 3000}[counter]  # kB/s
 
-    def nvmlDeviceGetFieldValues(self, _: str, fields: list[tuple[int, int]]) -> list[Any]:
+    def nvmlDeviceGetFieldValues(self, _: str, fields: list[Any]) -> list[Any]:
+        if fields == [82]:
+            return [SimpleNamespace(nvmlReturn=self.hot_code, value=SimpleNamespace(uiVal=77))]
         assert [scope for _, scope in fields] == [0xFFFFFFFF] * 2
         self._answer("nvmlDeviceGetFieldValues")
         counts = {138: self.sent_kib, 139: 0}
@@ -165,12 +184,18 @@ def test_a_card_tells_every_figure_with_its_unit_and_limit() -> None:
         Reading("utilisation", 43, "%", 100, "any kernel ran"),
         Reading("memory", 12 * GIB, "B", 141 * GIB),
         Reading("power", 312.4, "W", 700.0),
+        Reading("energy", 5250.0, "J", why="since the driver was loaded"),
         Reading("temperature", 61, "°C", 90),
+        Reading("memory temperature", 77, "°C"),
         Reading("SM clock", 1800, "MHz", 1980),
         Reading("memory clock", 3201, "MHz", 3201),
         Reading("throttling", 0, why="none"),
         Reading("ECC corrected", 5, why="since the driver was loaded"),
         Reading("ECC uncorrected", 0, why="since the driver was loaded"),
+        Reading("remapped rows", 3),
+        Reading("retired pages", 3),
+        Reading("processes", 2),
+        Reading("MIG", 0, why="1 is split"),
         Reading("PCIe out", 2_000_000.0, "B/s", why="over 20 ms"),
         Reading("PCIe in", 3_000_000.0, "B/s", why="over 20 ms"),
         Reading("NVLink out", None, "B/s", why="it takes two samples"),
@@ -178,6 +203,16 @@ def test_a_card_tells_every_figure_with_its_unit_and_limit() -> None:
     ]
     gauge.read(2)
     assert nvml.opened == 1
+
+
+def test_what_a_card_has_not_is_n_a_with_the_reason() -> None:
+    refused = dict.fromkeys(("nvmlDeviceGetRemappedRows", "nvmlDeviceGetRetiredPages"), 3)
+    nvml = Nvml(**refused, nvmlDeviceGetTotalEnergyConsumption=13)
+    nvml.hot_code = 3
+    found = read(nvml)
+    for name in ("remapped rows", "retired pages", "memory temperature"):
+        assert (found[name].value, found[name].why) == (None, "not supported"), name
+    assert found["energy"].why == "the driver is too old"
 
 
 def test_nvlink_is_a_rate_between_two_samples(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,55 @@
+"""Takes out of a text what nobody else should read, before it leaves this machine."""
+
+import getpass
+import re
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+GONE = "[left-out]"
+_NAMED = (
+    r"(?i)\b([\w.-]*(?:api[_-]?key|passw(?:or)?d|passwd|pwd|secret|token|credential|access[_-]?key)"
+    r"[\w.-]*[\"']?\s*(?:=|:)\s*)(\"[^\"]*\"|'[^']*'|[^\s,;&)\"']+)"
+)
+_KNOWN = (
+    r"\b(?:sk|pk|rk)[-_][A-Za-z0-9_-]{16,}",  # OpenAI, Stripe and alike
+    r"\bgh[pousr]_[A-Za-z0-9]{20,}",
+    r"\bgithub_pat_\w{20,}",
+    r"\bhf_[A-Za-z0-9]{16,}",
+    r"\bglpat-[\w-]{16,}",
+    r"\bxox[abprs]-[\w-]{10,}",
+    r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b",
+    r"\bAIza[\w-]{30,}",
+    r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*",  # JSON Web Tokens
+    r"(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?-----END [A-Z ]*PRIVATE KEY-----",
+)
+_BEARER = r"(?i)\b((?:bearer|basic)\s+)[\w+/=.~-]{8,}"
+_IN_URL = r"(\b[a-z][a-z0-9+.-]*://)[^\s/@]+@"
+_LEAST = 3
+"""A name of a user or a machine that is shorter stands in too many words."""
+
+
+def scrubber() -> Callable[[str], str]:
+    """Return what leaves secrets out of a text, and the names of the user and of the machine.
+
+    Keys are known by their names (`password=…`), by the forms that the large services give them,
+    and in addresses. A secret that looks like any other word cannot be known.
+    """
+    names: dict[str, str] = {str(Path.home()): "~"}
+    with suppress(KeyError, OSError):
+        names[getpass.getuser()] = "[user]"
+    names[socket.gethostname()] = "[machine]"
+    own = [(name, to) for name, to in names.items() if len(name) >= _LEAST and name != "root"]
+
+    def scrub(text: str) -> str:
+        for pattern in _KNOWN:
+            text = re.sub(pattern, GONE, text)
+        text = re.sub(_IN_URL, rf"\1{GONE}@", text)
+        text = re.sub(_BEARER, rf"\1{GONE}", text)
+        text = re.sub(_NAMED, rf"\1{GONE}", text)
+        for name, to in own:
+            text = re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", to, text)
+        return text
+
+    return scrub
