@@ -1,5 +1,6 @@
 """All rows, as a table for a terminal and as JSON for a program."""
 
+from collections.abc import Iterable
 from html import escape
 from typing import TYPE_CHECKING, ClassVar
 
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 THOUSAND = 1000
 MOST = 1000
 """Characters of a terminal that has room for everything."""
-COLUMNS = ("what", "peer's", "ours", "ratio", "peer", "budget", "met")
+FIGURES = ("peer's", "ours", "ratio")
+COLUMNS = ("what", *FIGURES, "peer", "budget", "met")
 MET = {True: Text("✓ met", "green"), False: Text("✗ missed", "red"), None: Text("")}
 
 
@@ -73,10 +75,11 @@ class Report(Printed, msgspec.Struct, frozen=True, kw_only=True):
         """
         here = self.machine
         yield Text(f"accel_lab {here.accel_lab}, {self.backend} backend: {here.device}")
-        whole = self._whole()
         anywhere = options.update(max_width=MOST)
-        fits = console.measure(whole, options=anywhere).maximum <= options.max_width
-        yield whole if fits else self._short()
+        for table in (self._whole(), self._short(), self._short("ours", "ratio")):
+            if console.measure(table, options=anywhere).maximum <= options.max_width:
+                break
+        yield table
         rough = "; --quick: few rounds, rough figures" if self.quick else ""
         yield Text(
             f"\nPython {here.python}, {here.system}, {here.cpu}, {here.cores} cores"
@@ -87,22 +90,24 @@ class Report(Printed, msgspec.Struct, frozen=True, kw_only=True):
 
     def _whole(self) -> Table:
         """Return all that is known of each row, which takes a wide terminal."""
-        table = _table("what")
+        table = _table("what", FIGURES)
         for heading in ("peer", "budget", ""):
             table.add_column(heading, no_wrap=True)
         for row in self.rows:
             table.add_row(*map(Text, _cells(row)[:-1]), MET[row.met])
         return table
 
-    def _short(self) -> Table:
-        """Return a table of names and figures, which fits eighty columns."""
-        table = _table("name")
+    def _short(self, *figures: str) -> Table:
+        """Return a table of names and figures; without the peer's it fits eighty columns."""
+        figures = figures or FIGURES
+        table = _table("name", figures)
         table.add_column("budget", no_wrap=True)
         for row in self.rows:
-            _, theirs, ours, ratio, _, budget, _ = _cells(row)
+            _, *found, _, budget, _ = _cells(row)
             met = MET[row.met]
             judged = Text(f"{met.plain[:1]} {budget}".strip(), met.style)
-            table.add_row(*map(Text, (row.name, theirs, ours, ratio)), judged)
+            shown = [one for name, one in zip(FIGURES, found, strict=True) if name in figures]
+            table.add_row(*map(Text, (row.name, *shown)), judged)
         return table
 
     def _repr_html_(self) -> str:
@@ -116,10 +121,10 @@ class Report(Printed, msgspec.Struct, frozen=True, kw_only=True):
         return f"{as_html(caption, COLUMNS, map(_cells, self.rows))}<p>{notes}</p>"
 
 
-def _table(first: str) -> Table:
+def _table(first: str, figures: Iterable[str]) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 1))
     table.add_column(first, no_wrap=True)
-    for heading in ("peer's", "ours", "ratio"):
+    for heading in figures:
         table.add_column(heading, justify="right", no_wrap=True)
     return table
 

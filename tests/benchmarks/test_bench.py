@@ -186,7 +186,17 @@ def test_table_shows_every_row_and_whether_its_budget_is_kept(report: Report) ->
 
 
 @pytest.mark.parametrize("columns", [80, 120, 200])
-def test_terminal_gets_one_line_a_row_and_nothing_is_cut(report: Report, columns: int) -> None:
+@pytest.mark.parametrize("ours", [None, 0.08041])
+def test_terminal_gets_one_line_a_row_and_nothing_is_cut(
+    report: Report, columns: int, ours: float | None
+) -> None:
+    """On a machine with long figures, too."""
+    if ours is not None:
+        rows = [
+            msgspec.structs.replace(row, ours=ours, theirs=None if row.theirs is None else 0.0201)
+            for row in report.rows
+        ]
+        report = msgspec.structs.replace(report, rows=rows)
     console = Console(width=columns, color_system=None, force_terminal=False)
     with console.capture() as shown:
         console.print(report, crop=False)
