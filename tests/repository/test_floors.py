@@ -82,7 +82,13 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"attention"},
         {"baseline", "loading"},
     ),
+    "blueprints": ({EVERY_OTHER}, {"agents"}),
     "blueprints/patterns": ({"base"}, {EVERY_OTHER}),
+    "blueprints/agents": (
+        {"chunking", "embedding_cache", "errors"},
+        {"vector_index"},
+        {"rag_pipeline", "shared_state"},
+    ),
     "journal": (
         {"stores"},
         {"entries"},
