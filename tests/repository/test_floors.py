@@ -86,8 +86,8 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
     "blueprints/patterns": ({"base"}, {EVERY_OTHER}),
     "blueprints/agents": (
         {"chunking", "embedding_cache", "errors"},
-        {"vector_index"},
-        {"rag_pipeline", "shared_state"},
+        {"graph", "vector_index"},
+        {"graph_agent", "rag_pipeline", "shared_state"},
     ),
     "journal": (
         {"stores"},

@@ -156,11 +156,11 @@ class RagPipeline(Service):
         nearest = self.index.search(self._embed(list(questions)), k)
         return [
             tuple(
-                Source(*self._chunks[place], float(score))
+                Source(**self._chunks[place]._asdict(), score=float(score))
                 for place, score in zip(places, scores, strict=True)
                 if place >= 0
             )
-            for places, scores in zip(*nearest, strict=True)
+            for places, scores in zip(nearest.indices, nearest.scores, strict=True)
         ]
 
     def _answers(self, questions: list[str]) -> list[Any]:

@@ -40,7 +40,7 @@ class Nearest(NamedTuple):
 class Lists(NamedTuple):
     """The vectors of an index as they lie on its device; one list of all has no centres."""
 
-    count: int
+    size: int
     members: list[npt.NDArray[np.int64]]
     vectors: list[AccelRef]
     centres: AccelRef | None
@@ -129,7 +129,7 @@ class VectorIndex:
             vectors, built = self._vectors, self._built
             if vectors is None or not len(vectors):
                 return None
-            if built is not None and built.count == len(vectors):
+            if built is not None and built.size == len(vectors):
                 here = [*built.vectors, *([] if built.centres is None else [built.centres])]
                 if all(self.device.holds(one) for one in here):
                     return built

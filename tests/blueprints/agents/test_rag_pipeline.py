@@ -257,7 +257,7 @@ def test_an_answer_that_fails_fails_its_question_alone(lab: System, device: Devi
     def answer(question: str, sources: tuple[Any, ...]) -> str:
         if "bad" in question:
             raise ValueError(question)
-        return sources[0].text
+        return str(sources[0].text)
 
     with RagPipeline(lab, device, embed, answer, max_wait_s=0.05) as rag:
         rag.add({"one": "whales are large", "two": "violins are bright"})
