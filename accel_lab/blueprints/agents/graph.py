@@ -9,7 +9,7 @@ from accel_lab.blueprints.agents.errors import MergeConflict, UnboundedCycle
 from accel_lab.blueprints.patterns.base.pattern import Service
 from accel_lab.blueprints.patterns.base.stage import Stage, as_stage
 from accel_lab.compute.device import Device
-from accel_lab.errors import InvalidArgument
+from accel_lab.errors import InvalidArgument, StageFailed
 from accel_lab.pipeline.stage import require_count
 
 START, END = "START", "END"
@@ -41,7 +41,9 @@ class Node(NamedTuple):
 
     def value(self, state: Mapping[str, Any]) -> Any:
         """Return what its function gets."""
-        return dict(state) if self.takes is None else self.takes(dict(state))
+        if self.takes is None:
+            return dict(state)
+        return _called(f"takes= of node {self.name}", self.takes, dict(state))
 
     def update(self, answer: Any) -> State:
         """Return what its answer changes.
@@ -67,7 +69,7 @@ class Way(NamedTuple):
         """
         if self.choose is None:
             return self.targets
-        found = self.choose(dict(state))
+        found = _called(f"the branch after {self.sources[0]}", self.choose, dict(state))
         names = (found,) if isinstance(found, str) else tuple(found)
         for one in names:
             if one not in self.targets:
@@ -185,8 +187,12 @@ class AgentGraph:
         found, writers = dict(state), dict[str, str]()
         for name in self.nodes:
             for key, value in updates.get(name, {}).items():
+                if key in self.reducers and key in found:
+                    what = f"the reducer of {key!r}"
+                    found[key] = _called(what, self.reducers[key], found[key], value)
+                    continue
                 if key in self.reducers:
-                    found[key] = self.reducers[key](found[key], value) if key in found else value
+                    found[key] = value
                     continue
                 if key in writers:
                     nodes = writers[key], name
@@ -212,6 +218,14 @@ def as_function(
         return _update(pattern.ask(value).result(), gives, pattern.name)
 
     return call
+
+
+def _called(what: str, function: Callable[..., Any], *args: Any) -> Any:
+    try:
+        return function(*args)
+    except Exception as error:
+        text = f"{what} failed: {type(error).__name__}: {error}"
+        raise StageFailed(text, stage=what, runs=1, remedy="Look at __cause__.") from error
 
 
 def _update(answer: Any, gives: Gives | None, who: str) -> State:

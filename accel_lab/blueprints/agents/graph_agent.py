@@ -61,8 +61,9 @@ class GraphAgent(Service):
         place: the system in which it lives, and in whose tree it stands.
         graph: what a run does.
         checkpoints: where runs with a name are kept after each node, pickled: a dict, a
-            `shelve.open(…).dict`, or any other mapping of bytes. Only resume what you have
-            written: reading a pickle may run code.
+            `shelve.open(…).dict`, or any other mapping of bytes. That is done on the thread of
+            all actors, so keep what is large elsewhere. Only resume what you have written:
+            reading a pickle may run code.
         max_running: how many runs are under way at a time.
         capacity, overflow, wait_s, timeout_s: see `Limits`.
         name: in the tree.

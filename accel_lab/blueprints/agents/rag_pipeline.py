@@ -101,7 +101,7 @@ class RagPipeline(Service):
             BatchingActor,
             limits=Limits(capacity=capacity, overflow=overflow, wait_s=wait_s, timeout_s=timeout_s),
             stage=Stage(self._answers, parallelism=2, name=f"{name} answers"),
-            form=Form(),
+            form=Form(bucket=_require_text),
             max_batch=max_batch,
             max_wait_s=require_wait(max_wait_s),
         )
@@ -138,8 +138,7 @@ class RagPipeline(Service):
         Raises:
             InvalidArgument: the question is no text.
         """
-        if not isinstance(value, str):
-            raise InvalidArgument(f"a question is a str, and not {value!r}")
+        _require_text(value)
         return super().ask(value, priority=priority, timeout_s=timeout_s)
 
     def search(self, question: str, k: int | None = None) -> tuple[Source, ...]:
@@ -185,6 +184,11 @@ class RagPipeline(Service):
             if is_fault(error, has_another=False):
                 raise
             return error
+
+
+def _require_text(question: Any) -> None:
+    if not isinstance(question, str):
+        raise InvalidArgument(f"a question is a str, and not {question!r}")
 
 
 def _end(begun: Any) -> Any:

@@ -18,6 +18,7 @@ from accel_lab.actor.reply import Reply
 from accel_lab.blueprints.agents.errors import LeaseLost
 from accel_lab.blueprints.patterns.base.pattern import Limits, PatternActor, Place, Service
 from accel_lab.blueprints.patterns.base.record import Record
+from accel_lab.blueprints.patterns.base.request import Entry
 from accel_lab.compute.device import Device, device_of
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.validation import require_seconds, require_word
@@ -252,7 +253,10 @@ class SharedGpuStateCoordinator(Service):
                 raise InvalidArgument(f"array {name!r} of a state is on {where}")
             refs[name] = value if isinstance(value, AccelRef) else self.device.put(value)
         if self._durable:
-            for reply in [self.device.checkpoint(ref) for ref in refs.values()]:
+            kept = [self.device.checkpoint(ref) for ref in refs.values()]
+            for reply in kept:
+                reply.add_waiter(lambda: None)  # the first failure is raised, the others are heard
+            for reply in kept:
                 reply.result()
         for ref in refs.values():
             ref.result()
@@ -272,6 +276,15 @@ class StateActor(PatternActor):
         super().started()
         self.record.more["lost leases"] = self.record.more.get("lost leases", 0)
         self._count()
+
+    def enqueue(self, entry: Entry) -> None:
+        """Take what `acquire` sends alone.
+
+        Raises:
+            InvalidArgument: it is something else.
+        """
+        if not isinstance(entry.ask.value, Wanted):
+            raise InvalidArgument(f"a state is acquired, and not asked for {entry.ask.value!r}")
 
     def advance(self) -> None:
         """Hand out leases to the first ones, as long as nobody is in their way."""

@@ -50,6 +50,8 @@ class Lists(NamedTuple):
 class VectorIndex:
     """Vectors on a device, by whose inner product with a query they are ranked; any thread.
 
+    After vectors were added the next search brings all of them to the device, and sorts them anew.
+
     Parameters:
         device: where the products are computed.
         lists: into how many lists the vectors are sorted, by their nearest centre (IVF). A search

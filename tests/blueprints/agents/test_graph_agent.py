@@ -235,6 +235,21 @@ def test_mistakes_in_a_graph_are_named(bench: Bench) -> None:
         bench.answer(agent.ask({"seen": []}))
     with pytest.raises(InvalidArgument, match="dict"):
         agent.ask([1])  # type: ignore[arg-type]
+
+    def broken(*_: Any) -> Any:
+        raise KeyError("lost")
+
+    for mistaken, text in (
+        (AgentGraph().node("a", says(bench, "a"), takes=broken).edge("a", END), "takes= of node a"),
+        (AgentGraph().node("a", says(bench, "a"), gives=broken).edge("a", END), "stage a of"),
+        (AgentGraph().node("a", says(bench, "a")).branch("a", broken, [END]), "branch after a"),
+        (AgentGraph({"seen": broken}).node("a", says(bench, "a")).edge("a", END), "of 'seen'"),
+    ):
+        agent = GraphAgent(bench, mistaken.edge(START, "a"))
+        with pytest.raises(StageFailed, match=text) as failed:
+            bench.answer(agent.ask({"seen": []}))
+        assert isinstance(failed.value.__cause__, KeyError)
+        assert adds_up(agent.statistics)
     odd = AgentGraph().node("odd", bench.stage(lambda _: 5, name="odd")).edge(START, "odd")
     with pytest.raises(InvalidArgument, match="node odd returned int"):
         bench.answer(GraphAgent(bench, odd.edge("odd", END)).ask({}))

@@ -290,6 +290,8 @@ def test_a_pipeline_refuses_what_does_not_fit(lab: System, device: Device) -> No
             rag.add({"three": 3})  # type: ignore[dict-item]
         with pytest.raises(InvalidArgument, match="str"):
             rag.ask(3)  # type: ignore[arg-type]
+        with pytest.raises(InvalidArgument, match="str"):
+            rag.stream(3).reply.result(60)
         sizes[0] = 3
         assert rag.add({"two": "more"}) == 1
     for options in ({"overlap": 9, "size": 9}, {"sources": 0}, {"lists": 0}, {"max_batch": 0}):

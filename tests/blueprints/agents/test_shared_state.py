@@ -183,6 +183,8 @@ def test_what_could_not_be_computed_is_not_committed(lab: System, device: Device
         waiting.cancel()
         with pytest.raises(Cancelled):
             waiting.result(60)
+        with pytest.raises(InvalidArgument, match="acquired"):
+            state.ask("x").result(60)
         for options in ({"lease_s": 0}, {"use": "own"}):
             with pytest.raises(InvalidArgument):
                 state.acquire(**{"use": "read", **options})  # type: ignore[arg-type]
