@@ -70,10 +70,10 @@ def test_leases_are_those_of_a_plain_line(device: Device, steps: list[Any]) -> N
         replies: list[Any] = []
         start = bench.clock.now()
         for what, *args in steps:
-            number = args[0] if what != "acquire" else len(replies)
+            number = len(replies)
             if what == "run":
-                bench.run(number)
-                plain.run(plain.now + number)
+                bench.run(args[0])
+                plain.run(plain.now + args[0])
             elif what == "acquire":
                 kind, lease_s, patience_s = args
                 lease, deadline = lease_s + 0.001, patience_s + 0.5 + number / 1000
@@ -81,7 +81,8 @@ def test_leases_are_those_of_a_plain_line(device: Device, steps: list[Any]) -> N
                 plain.line.append((number, kind, lease, plain.now + deadline))
                 plain.fate[number] = "waiting"
                 plain.grant()
-            elif number < len(replies):
+            elif replies:
+                number = args[0] % len(replies)
                 reply = replies[number]
                 held = plain.fate[number] == "granted"
                 if what == "cancel":
@@ -138,6 +139,20 @@ def test_a_holder_that_is_gone_costs_its_lease_alone(bench: Bench, device: Devic
     state.close()
     with pytest.raises(AccelError):
         bench.answer(state.acquire("read"))
+
+
+def test_a_lease_that_is_renewed_lasts_from_then(bench: Bench, device: Device) -> None:
+    state = SharedGpuStateCoordinator(bench, device, {}, lease_s=5)
+    lease = bench.answer(state.acquire("write"))
+    behind = state.acquire("read")
+    bench.run(3)
+    bench.answer(state.renew(lease))
+    bench.run(4)
+    assert not behind.done
+    bench.run(2)
+    assert behind.done
+    with pytest.raises(LeaseLost):
+        bench.answer(state.renew(lease))
 
 
 def test_a_writer_writes_in_place_and_older_generations_stay(lab: System, device: Device) -> None:
