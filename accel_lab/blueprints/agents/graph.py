@@ -129,7 +129,7 @@ class AgentGraph:
         return self
 
     def edge(self, source: str | Sequence[str], target: str) -> "AgentGraph":
-        """Go from a node to another; from a list of nodes, once all of them have run."""
+        """Go from a node to another; from a list of nodes, each time that all of them have run."""
         sources = (source,) if isinstance(source, str) else tuple(source)
         self.ways.append(Way(sources, (target,)))
         return self

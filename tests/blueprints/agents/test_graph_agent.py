@@ -148,6 +148,16 @@ def test_branches_run_beside_each_other_and_join(bench: Bench) -> None:
     assert agent.statistics.calls == 4
 
 
+def test_a_join_waits_for_all_again_in_the_next_round(bench: Bench) -> None:
+    graph = AgentGraph(LIST)
+    for name in ("a", "b", "b2"):
+        graph.node(name, says(bench, name))
+    graph.node("c", says(bench, "c"), visits=5).edge(START, "a").edge(START, "b").edge("b", "b2")
+    graph.edge(["a", "b2"], "c").branch("c", lambda _: "b", ["b", END])
+    found = bench.answer(GraphAgent(bench, graph).ask({"seen": []}))
+    assert found["seen"] == ["a0", "b0", "b22", "c3", "b4", "b25"]  # a came once, and so did c
+
+
 def test_two_writers_of_a_key_need_a_reducer(bench: Bench) -> None:
     graph = AgentGraph()
     for name in "ab":
