@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import accel_lab
+import accel_lab.blueprints.agents
 import accel_lab.blueprints.patterns
 import accel_lab.journal.events
 import accel_lab.onnx.errors

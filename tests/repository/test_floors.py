@@ -84,7 +84,13 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"attention"},
         {"baseline", "loading"},
     ),
+    "blueprints": ({EVERY_OTHER}, {"agents"}),
     "blueprints/patterns": ({"base"}, {EVERY_OTHER}),
+    "blueprints/agents": (
+        {"chunking", "embedding_cache", "errors"},
+        {"graph", "vector_index"},
+        {"graph_agent", "rag_pipeline", "shared_state"},
+    ),
     "journal": (
         {"stores"},
         {"entries"},

@@ -197,7 +197,9 @@ class Calls:
 
     def _fetched(self, call: Call, reply: Reply[Any]) -> Any:
         answer = reply.result()
-        return self._wait(call, answer.device.get(answer)) if type(answer) is AccelRef else answer
+        if isinstance(answer, AccelRef):
+            return self._wait(call, answer.device.get(answer))
+        return answer
 
     @staticmethod
     def _wait(call: Call, reply: Reply[Any]) -> Any:
