@@ -1,7 +1,8 @@
 """A language model of our own messages, with the weights of a GGUF file or any others.
 
-    model = LanguageModel(gpu, Weights.read(file))
-    tokens = model.session(512).generate(tokenizer.encode("Once"), 64)
+    weights, tokenizer = smollm2()
+    session = Session(LanguageModel(gpu, weights), 512)
+    tokens = session.generate(tokenizer.encode("Once"), 64)
 
 Runs in the notebook's process.
 """

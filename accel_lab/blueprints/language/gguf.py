@@ -115,9 +115,7 @@ class GgufFile:
             found = [header.tensor() for _ in range(tensors)]
             unit = int(self.values.get("general.alignment", BLOCK))
             begin = math.ceil(stream.tell() / max(unit, 1)) * unit
-        self.tensors = {
-            name: tensor._replace(start=begin + tensor.start) for name, tensor in found
-        }
+        self.tensors = {name: tensor._replace(start=begin + tensor.start) for name, tensor in found}
 
     def read(self, name: str) -> Array:
         """Return a tensor as float32.
@@ -182,7 +180,9 @@ class _Header:
                 return self.numbers(_NUMBERS[inner], count).tolist()
             return [self.value(inner) for _ in range(count)]
         if kind not in _NUMBERS:
-            text = f"{self.path}: a value of kind {kind} at byte {self.stream.tell()}; none is known"
+            text = (
+                f"{self.path}: a value of kind {kind} at byte {self.stream.tell()}; none is known"
+            )
             raise FileDamaged(text)
         return self.number(_NUMBERS[kind])
 

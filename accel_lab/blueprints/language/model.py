@@ -50,7 +50,7 @@ class LanguageModel:
     def __init__(self, device: Device, weights: Weights) -> None:
         weights.require()
         self.device, self.shape = device_first(device), weights.shape
-        self.embedding = _put(device, weights.embedding)
+        self.embedding = _in_parts(device, weights.embedding)
         self.norm = device.put(weights.norm)
         self.layers = [_layer(device, one) for one in weights.layers]
         self.cos, self.sin = map(device.put, turns(weights.shape))
@@ -103,20 +103,16 @@ def turns(shape: Shape) -> tuple[Array, Array]:
     pairs = np.arange(shape.features // 2)
     angles = np.arange(shape.context)[:, None] * shape.base ** (-2 * pairs / shape.features)
     cos, sin = np.cos(angles), np.sin(angles)
-    both = np.stack([cos, cos], -1), np.stack([-sin, sin], -1)
-    return both[0].astype(np.float32), both[1].astype(np.float32)
+    own, exchanged = np.stack([cos, cos], -1), np.stack([-sin, sin], -1)
+    return own.astype(np.float32), exchanged.astype(np.float32)
 
 
 def _layer(device: Device, one: LayerWeights) -> Layer:
     qkv, gate_up = np.concatenate([one.q, one.k, one.v]), np.concatenate([one.gate, one.up])
-    return Layer(
-        *map(
-            device.put,
-            (one.attention_norm, qkv, one.output, one.norm, gate_up, one.down),
-        )
-    )
+    whole = (one.attention_norm, qkv, one.output, one.norm, gate_up, one.down)
+    return Layer(*map(device.put, whole))
 
 
-def _put(device: Device, whole: Array) -> AccelRef:
+def _in_parts(device: Device, whole: Array) -> AccelRef:
     parts = np.array_split(whole, whole.nbytes // PART_BYTES + 1)
     return array.concatenate([device.put(part) for part in parts])

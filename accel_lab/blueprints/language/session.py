@@ -71,13 +71,13 @@ class Session:
             tokens = [found]
 
     def checkpoint(self) -> None:
-        """Keep copies of the caches on the host, so that no message before is run again.
+        """Keep copies of the caches on the host, so that no message before is run again. Waits.
 
         Raises:
             InvalidArgument: the system does not make buffers again (`recover="stale"`).
         """
-        for cache in self.caches:
-            cache.checkpoint()
+        for reply in [cache.checkpoint() for cache in self.caches]:
+            reply.result()
 
     def free(self) -> None:
         """Give the memory of all pages back; does not block."""

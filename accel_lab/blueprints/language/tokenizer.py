@@ -9,6 +9,7 @@ import itertools
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Self
 
 from accel_lab.errors import InvalidArgument
 
@@ -21,9 +22,9 @@ def _characters() -> dict[int, str]:
     seen = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1)]
     seen += range(ord("®"), ord("ÿ") + 1)
     hidden = (byte for byte in range(256) if byte not in seen)
-    return {byte: chr(byte) for byte in seen} | {
-        byte: chr(256 + number) for number, byte in enumerate(hidden)
-    }
+    written = {byte: chr(byte) for byte in seen}
+    written |= {byte: chr(256 + number) for number, byte in enumerate(hidden)}
+    return {byte: written[byte] for byte in range(256)}
 
 
 _CHARACTERS = _characters()
@@ -48,6 +49,11 @@ class Tokenizer:
         self._special = set(special)
         longest = sorted(self._special, key=len, reverse=True)
         self._marks = re.compile("|".join(f"({re.escape(one)})" for one in longest) or "(?!)")
+
+    @classmethod
+    def of_bytes(cls) -> Self:
+        """Return one whose tokens are the 256 bytes."""
+        return cls(list(_CHARACTERS.values()), ())
 
     def encode(self, text: str, *, special: bool = False) -> list[int]:
         """Return the numbers of a text's tokens.

@@ -138,6 +138,36 @@ class Weights(NamedTuple):
                 yield f"{name} of layer {number}", getattr(layer, name), shape
 
     @classmethod
+    def random(cls, shape: Shape, seed: int) -> Self:
+        """Return weights that have learned nothing, to try a model with."""
+        draw = np.random.default_rng(seed).standard_normal
+        shared = shape.shared * shape.features
+
+        def matrix(rows: int, columns: int) -> Array:
+            return (draw((rows, columns)) * columns**-0.5).astype(np.float32)
+
+        def scale() -> Array:
+            return (1 + 0.1 * draw(shape.width)).astype(np.float32)
+
+        layers = tuple(
+            LayerWeights(
+                attention_norm=scale(),
+                q=matrix(shape.width, shape.width),
+                k=matrix(shared, shape.width),
+                v=matrix(shared, shape.width),
+                output=matrix(shape.width, shape.width),
+                norm=scale(),
+                gate=matrix(shape.hidden, shape.width),
+                up=matrix(shape.hidden, shape.width),
+                down=matrix(shape.width, shape.hidden),
+            )
+            for _ in range(shape.layers)
+        )
+        made = cls(shape, matrix(shape.vocabulary, shape.width), layers, scale())
+        made.require()
+        return made
+
+    @classmethod
     def read(cls, file: GgufFile) -> Self:
         """Return the weights of a GGUF file of a Llama whose output is its embedding.
 
