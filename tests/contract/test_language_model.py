@@ -18,7 +18,7 @@ from accel_lab.blueprints.language import (
 )
 from accel_lab.compute.actors.fault import Inject
 from accel_lab.compute.device import Device
-from accel_lab.errors import ContextLost, FileError, InvalidArgument, OutOfBounds
+from accel_lab.errors import ContextLost, FileError, InvalidArgument
 from tests.contract.language_reference import greedy, is_greedy, logits
 
 TINY = Shape(vocabulary=101, width=48, heads=6, shared=2, hidden=80, layers=3, context=96)
@@ -106,12 +106,15 @@ def test_what_does_not_fit_is_refused_at_the_call(device: Device, weights: Weigh
             Session(model, tokens)
     session = Session(model, 8)
     session.append(PROMPT)
-    with pytest.raises(InvalidArgument, match="2 tokens after 7; .* 8 at most"):
+    with pytest.raises(InvalidArgument, match=r"2 tokens after 7; .* 8 at most"):
         session.append([1, 2])
     with pytest.raises(InvalidArgument, match="0 tokens after 7; at least 1"):
         session.append([])
-    with pytest.raises(OutOfBounds):
-        session.append([TINY.vocabulary]).get()
+    for token in (-1, TINY.vocabulary):
+        with pytest.raises(InvalidArgument, match=f"{token} is no token; .* from 0 to 100"):
+            session.append([token])
+    assert session.length == len(PROMPT)
+    assert session.append([1]).get().shape == (TINY.vocabulary,)  # nothing of it has spoilt a cache
     session.free()
 
 

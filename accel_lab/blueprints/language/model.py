@@ -58,7 +58,7 @@ class LanguageModel:
     def logits(self, tokens: Sequence[int], caches: Sequence[KVCache], at: int) -> AccelRef:
         """Append tokens to the caches of all layers; return how likely each token is to come next.
 
-        Does not wait. A token beyond the vocabulary is an `OutOfBounds` of what is returned.
+        Does not wait. `Session` says what is wrong with tokens; here nothing is looked at.
 
         Parameters:
             at: how many tokens the caches have.

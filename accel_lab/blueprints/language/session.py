@@ -48,8 +48,13 @@ class Session:
         """Append tokens; return the logits of the one that comes next. Does not wait.
 
         Raises:
-            InvalidArgument: there is none, or there is no room for them.
+            InvalidArgument: there is none, one is beyond the vocabulary, or there is no room.
         """
+        most = self.model.shape.vocabulary
+        if wrong := [token for token in tokens if not 0 <= token < most]:
+            raise InvalidArgument(
+                f"{wrong[0]} is no token; the model has those from 0 to {most - 1}"
+            )
         if not tokens or self.length + len(tokens) > self.most:
             text = f"{len(tokens)} tokens after {self.length}; at least 1 is wanted, and in all"
             raise InvalidArgument(f"{text} {self.most} at most")

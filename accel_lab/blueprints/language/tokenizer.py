@@ -74,7 +74,7 @@ class Tokenizer:
         return found + self.encode(text[last:])
 
     def decode(self, numbers: Iterable[int]) -> str:
-        """Return the text of tokens; a character cut in its middle becomes "\N{REPLACEMENT CHARACTER}"."""
+        """Return the text of tokens; a character cut in its middle is "\ufffd"."""
         content = bytearray()
         for number in numbers:
             token = self.tokens[number]
