@@ -81,6 +81,12 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"attention"},
         {"baseline", "loading"},
     ),
+    "blueprints/language": (
+        {"gguf", "tokenizer"},
+        {"weights"},
+        {"model", "package"},
+        {"session"},
+    ),
     "blueprints/patterns": ({"base"}, {EVERY_OTHER}),
     "journal": (
         {"stores"},

@@ -52,12 +52,12 @@ class Encoding(NamedTuple):
 
     Attributes:
         item: the dtype of a block.
-        count: how many numbers a block has.
+        numbers: how many a block has.
         decode: makes float32 of blocks.
     """
 
     item: np.dtype[Any]
-    count: int
+    numbers: int
     decode: Callable[[Array], Array]
 
 
@@ -132,12 +132,12 @@ class GgufFile:
             text = f"{name} in {self.path.name} has ggml's encoding {kind}; those read are {known}"
             raise InvalidArgument(text)
         encoding = ENCODINGS[kind]
-        if shape[-1] % encoding.count:
-            text = f"{self.path}: a row of {name} is {shape[-1]}, no multiple of {encoding.count}"
+        if shape[-1] % encoding.numbers:
+            text = f"{self.path}: a row of {name} is {shape[-1]}, no multiple of {encoding.numbers}"
             raise FileDamaged(text)
         with self.path.open("rb") as stream:
             stream.seek(start)
-            wanted = math.prod(shape) // encoding.count * encoding.item.itemsize
+            wanted = math.prod(shape) // encoding.numbers * encoding.item.itemsize
             content = _exactly(self.path, stream, wanted)
         return encoding.decode(np.frombuffer(content, encoding.item)).reshape(shape)
 

@@ -144,10 +144,11 @@ class Weights(NamedTuple):
         shared = shape.shared * shape.features
 
         def matrix(rows: int, columns: int) -> Array:
-            return (draw((rows, columns)) * columns**-0.5).astype(np.float32)
+            made: Array = draw((rows, columns)) * columns**-0.5
+            return made.astype(np.float32)
 
         def scale() -> Array:
-            return (1 + 0.1 * draw(shape.width)).astype(np.float32)
+            return np.asarray(1 + 0.1 * draw(shape.width), np.float32)
 
         layers = tuple(
             LayerWeights(
