@@ -113,8 +113,10 @@ class GgufFile:
                 name = header.string()
                 self.values[name] = header.value(header.number("<u4"))
             found = [header.tensor() for _ in range(tensors)]
-            unit = int(self.values.get("general.alignment", BLOCK))
-            begin = math.ceil(stream.tell() / max(unit, 1)) * unit
+            unit = self.values.get("general.alignment", BLOCK)
+            if not isinstance(unit, int) or unit < 1:
+                raise FileDamaged(f"{self.path}: the alignment is {unit!r}; 1 or more is wanted")
+            begin = -(-stream.tell() // unit) * unit
         self.tensors = {name: tensor._replace(start=begin + tensor.start) for name, tensor in found}
 
     def read(self, name: str) -> Array:
@@ -136,7 +138,7 @@ class GgufFile:
             text = f"{self.path}: a row of {name} is {shape[-1]}, no multiple of {encoding.numbers}"
             raise FileDamaged(text)
         with self.path.open("rb") as stream:
-            stream.seek(start)
+            stream.seek(min(start, self.path.stat().st_size))
             wanted = math.prod(shape) // encoding.numbers * encoding.item.itemsize
             content = _exactly(self.path, stream, wanted)
         return encoding.decode(np.frombuffer(content, encoding.item)).reshape(shape)
@@ -178,7 +180,8 @@ class _Header:
             inner, count = self.number("<u4"), self.number("<u8")
             if inner in _NUMBERS:
                 return self.numbers(_NUMBERS[inner], count).tolist()
-            return [self.value(inner) for _ in range(count)]
+            if inner == _STRING:
+                return [self.string() for _ in range(count)]
         if kind not in _NUMBERS:
             text = (
                 f"{self.path}: a value of kind {kind} at byte {self.stream.tell()}; none is known"

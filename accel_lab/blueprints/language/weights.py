@@ -68,6 +68,20 @@ class Shape(NamedTuple):
         """How many a head has."""
         return self.width // self.heads
 
+    def require(self) -> None:
+        """Refuse extents that do not fit to each other.
+
+        Raises:
+            InvalidArgument: they do not, or are none.
+        """
+        if not all(isinstance(one, int | float) and one > 0 for one in self):
+            raise InvalidArgument(f"{self}: each is to be more than 0")
+        if self.width % (2 * self.heads) or self.heads % self.shared:
+            text = f"width {self.width}, heads {self.heads}, shared {self.shared}"
+            raise InvalidArgument(
+                f"{text}: heads need an even number of features, and shared ones as many each"
+            )
+
 
 class LayerWeights(NamedTuple):
     """What one layer has learned; matrices are (what comes out, what goes in).
@@ -107,9 +121,7 @@ class Weights(NamedTuple):
             InvalidArgument: an array is of another shape, or extents do not fit to each other.
         """
         one = self.shape
-        if one.width % (2 * one.heads) or one.heads % one.shared:
-            text = f"width {one.width}, heads {one.heads}, shared {one.shared}"
-            raise InvalidArgument(f"{text}: heads have an even number of features, or do not share")
+        one.require()
         if len(self.layers) != one.layers:
             raise InvalidArgument(f"weights are of {len(self.layers)} layers, not of {one.layers}")
         for name, array, wanted in self._arrays():
@@ -176,11 +188,6 @@ class Weights(NamedTuple):
             InvalidArgument: it has a model of another kind, or lacks a tensor.
             FileDamaged: it is cut short.
         """
-        kind = file.values.get("general.architecture")
-        own = "output.weight" in file.tensors
-        if kind != "llama" or own:
-            found = f"a {kind}" + " with an output of its own" * own
-            raise InvalidArgument(f"{file.path.name} has {found}; a llama without one is read")
         shape = _shape(file)
         layers = tuple(
             LayerWeights(*(file.read(f"blk.{number}.{name}.weight") for name in _LAYER))
@@ -192,8 +199,23 @@ class Weights(NamedTuple):
 
 
 def _shape(file: GgufFile) -> Shape:
+    """Read the extents, and refuse whatever would make other numbers than `LanguageModel` does."""
+    values, name = file.values, file.path.name
+    kind = values.get("general.architecture")
+    if kind != "llama":
+        raise InvalidArgument(f"{name} has a model of kind {kind!r}; 'llama' is read")
     try:
-        said = [file.values[f"llama.{name}"] for name in _SHAPE]
+        said = [values[f"llama.{one}"] for one in _SHAPE]
     except KeyError as error:
-        raise InvalidArgument(f"{file.path.name} does not say {error.args[0]}") from error
-    return Shape(len(file.values.get("tokenizer.ggml.tokens", ())), *said)
+        raise InvalidArgument(f"{name} does not say {error.args[0]}") from error
+    shape = Shape(len(values.get("tokenizer.ggml.tokens", ())), *said)
+    shape.require()
+    known = {f"blk.{number}.{one}.weight" for number in range(shape.layers) for one in _LAYER}
+    more = sorted(set(file.tensors) - known - {"token_embd.weight", "output_norm.weight"})
+    scaled = [one for one in values if one.startswith("llama.rope.scaling.")]
+    if values.get("llama.rope.dimension_count", shape.features) != shape.features:
+        scaled.append("llama.rope.dimension_count")
+    if more or scaled:
+        text = f"{name} has {(more + scaled)[0]}, which the model here would leave out"
+        raise InvalidArgument(text)
+    return shape

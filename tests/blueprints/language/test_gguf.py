@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from accel_lab.blueprints.language import GgufFile, Shape, Tokenizer, Weights
+from accel_lab.blueprints.language.package import tokenizer_of
 from accel_lab.errors import FileDamaged, InvalidArgument
 from tests.blueprints.language.gguf_writer import F16, F32, Q4_1, Q8_0, write, write_model
 
@@ -84,7 +85,15 @@ def test_what_is_no_gguf_is_refused(tmp_path: Path) -> None:
         (b"GGUF" + struct.pack("<IQQ", 9, 0, 0), "version 9; GGUF 2 or 3 is wanted"),
         (b"GGUF" + begin + struct.pack("<Q", 2**62), f"{2**62} bytes are wanted at 32, 0 are left"),
         (b"GGUF" + begin + struct.pack("<QI", 0, 77), "a value of kind 77"),
+        (b"GGUF" + begin + struct.pack("<QIIQ", 0, 9, 9, 1), "a value of kind 9"),
         (b"GGUF" + struct.pack("<IQQQI", 3, 1, 0, 0, 9), "has 9 axes; 1 to 4 are wanted"),
+        (
+            b"GGUF"
+            + struct.pack("<IQQQ", 3, 0, 1, 17)
+            + b"general.alignment"
+            + bytes([4] + [0] * 7),
+            "the alignment is 0; 1 or more is wanted",
+        ),
     ]:
         path.write_bytes(content)
         with pytest.raises(FileDamaged, match=text):
@@ -101,8 +110,44 @@ def test_what_is_not_read_is_refused_by_name(tmp_path: Path) -> None:
         file.read("y")
     with pytest.raises(InvalidArgument, match=r"some\.gguf has no tensor 'z'"):
         file.read("z")
-    with pytest.raises(InvalidArgument, match="has a None; a llama"):
+    with pytest.raises(InvalidArgument, match="a model of kind None; 'llama' is read"):
         Weights.read(file)
     write(path, {"general.architecture": "llama"}, {})
     with pytest.raises(InvalidArgument, match=r"does not say llama\.embedding_length"):
         Weights.read(GgufFile(path))
+
+
+@pytest.mark.parametrize(
+    ("other", "text"),
+    [
+        ({"llama.rope.dimension_count": 2}, r"has llama\.rope\.dimension_count, which"),
+        ({"llama.rope.scaling.type": "yarn"}, r"has llama\.rope\.scaling\.type, which"),
+        ({"llama.block_count": 1}, r"has blk\.1\.attn_k\.weight, which"),
+        ({"llama.block_count": "two"}, "each is to be more than 0"),
+        ({"llama.attention.head_count": 0}, "each is to be more than 0"),
+        ({"llama.feed_forward_length": 20}, r"gate of layer 0 is float32 \(24, 16\)"),
+    ],
+)
+def test_a_model_that_would_compute_something_else_is_refused(
+    tmp_path: Path, other: dict[str, Any], text: str
+) -> None:
+    path = tmp_path / "model.gguf"
+    write_model(path, Weights.random(SHAPE, 5), Tokenizer.of_bytes(), **other)
+    with pytest.raises(InvalidArgument, match=text):
+        Weights.read(GgufFile(path))
+
+
+def test_a_tokenizer_comes_with_its_marks_and_another_kind_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "model.gguf"
+    values: dict[str, Any] = {
+        "tokenizer.ggml.model": "gpt2",
+        "tokenizer.ggml.pre": "smollm",
+        "tokenizer.ggml.tokens": ["<s>", "a", "b", "ab"],
+        "tokenizer.ggml.token_type": [3, 1, 1, 1],
+        "tokenizer.ggml.merges": ["a b"],
+    }
+    write(path, values, {})
+    assert tokenizer_of(GgufFile(path)).encode("ab<s>ba", special=True) == [3, 0, 2, 1]
+    write(path, values | {"tokenizer.ggml.pre": "llama-bpe"}, {})
+    with pytest.raises(InvalidArgument, match=r"kind .'gpt2', 'llama-bpe'.; .'gpt2', 'smollm'. is"):
+        tokenizer_of(GgufFile(path))
