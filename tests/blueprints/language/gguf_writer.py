@@ -10,8 +10,17 @@ from accel_lab.blueprints.language import Tokenizer, Weights
 
 UNIT = 32
 F32, F16, Q4_1, Q8_0 = 0, 1, 3, 8
-LAYER = ("attn_norm", "attn_q", "attn_k", "attn_v", "attn_output")
-LAYER += ("ffn_norm", "ffn_gate", "ffn_up", "ffn_down")
+LAYER = (
+    "attn_norm",
+    "attn_q",
+    "attn_k",
+    "attn_v",
+    "attn_output",
+    "ffn_norm",
+    "ffn_gate",
+    "ffn_up",
+    "ffn_down",
+)
 
 
 def string(text: str) -> bytes:
