@@ -74,7 +74,7 @@ class Shape(NamedTuple):
         Raises:
             InvalidArgument: they do not, or are none.
         """
-        if not all(isinstance(one, int | float) and one > 0 for one in self):
+        if min(self) <= 0:
             raise InvalidArgument(f"{self}: each is to be more than 0")
         if self.width % (2 * self.heads) or self.heads % self.shared:
             text = f"width {self.width}, heads {self.heads}, shared {self.shared}"
@@ -208,6 +208,8 @@ def _shape(file: GgufFile) -> Shape:
         said = [values[f"llama.{one}"] for one in _SHAPE]
     except KeyError as error:
         raise InvalidArgument(f"{name} does not say {error.args[0]}") from error
+    if wrong := [one for one in said if not isinstance(one, int | float)]:
+        raise InvalidArgument(f"{name} has {wrong[0]!r} as an extent; a number is wanted")
     shape = Shape(len(values.get("tokenizer.ggml.tokens", ())), *said)
     shape.require()
     known = {f"blk.{number}.{one}.weight" for number in range(shape.layers) for one in _LAYER}

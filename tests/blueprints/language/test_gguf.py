@@ -123,7 +123,7 @@ def test_what_is_not_read_is_refused_by_name(tmp_path: Path) -> None:
         ({"llama.rope.dimension_count": 2}, r"has llama\.rope\.dimension_count, which"),
         ({"llama.rope.scaling.type": "yarn"}, r"has llama\.rope\.scaling\.type, which"),
         ({"llama.block_count": 1}, r"has blk\.1\.attn_k\.weight, which"),
-        ({"llama.block_count": "two"}, "each is to be more than 0"),
+        ({"llama.block_count": "two"}, "has 'two' as an extent; a number is wanted"),
         ({"llama.attention.head_count": 0}, "each is to be more than 0"),
         ({"llama.feed_forward_length": 20}, r"gate of layer 0 is float32 \(24, 16\)"),
     ],
