@@ -85,6 +85,12 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"baseline", "loading"},
     ),
     "blueprints": ({EVERY_OTHER}, {"agents"}),
+    "blueprints/language": (
+        {"gguf", "tokenizer"},
+        {"weights"},
+        {"model", "package"},
+        {"session"},
+    ),
     "blueprints/patterns": ({"base"}, {EVERY_OTHER}),
     "blueprints/agents": (
         {"chunking", "embedding_cache", "errors"},

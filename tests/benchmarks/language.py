@@ -1,0 +1,82 @@
+"""Tokens a second of SmolLM2-135M on a device, beside its products alone in NumPy.
+
+    python -m tests.benchmarks.language --tokens 64 --json language.json
+
+A token's products are matrices by one vector, so the peer reads each weight once and does nothing
+else: no attention, no norm. The two take turns, a token each. `--random` takes a small model that
+has learned nothing.
+"""
+
+import argparse
+import json
+import statistics
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from accel_lab import System
+from accel_lab.blueprints.language import LanguageModel, Session, Shape, Weights, smollm2
+
+PROMPT = 32
+SMALL = Shape(vocabulary=256, width=64, heads=4, shared=2, hidden=128, layers=2)
+
+
+def products(weights: Weights, x: Any, hidden: Any) -> float:
+    """Return the seconds of all products of one token."""
+    begin = time.perf_counter()
+    for layer in weights.layers:
+        for matrix in (layer.q, layer.k, layer.v, layer.output, layer.gate, layer.up):
+            matrix @ x
+        layer.down @ hidden
+    weights.embedding @ x
+    return time.perf_counter() - begin
+
+
+def measured(lab: System, weights: Weights, tokens: int) -> dict[str, Any]:
+    """Generate so many tokens; return the rates, and the ratio of ours to the peer's."""
+    shape, rng = weights.shape, np.random.default_rng(0)
+    prompt = rng.integers(0, shape.vocabulary, PROMPT).tolist()
+    x, hidden = (rng.standard_normal(n).astype(np.float32) for n in (shape.width, shape.hidden))
+    session = Session(LanguageModel(lab.devices[0], weights), PROMPT + tokens)
+    sentence = session.generate(prompt, tokens + 1)
+    begin = time.perf_counter()
+    next(sentence)  # after the prompt, and all weights are there
+    first = time.perf_counter() - begin
+    ours, peers = [], []
+    for _ in range(tokens):
+        begin = time.perf_counter()
+        next(sentence)
+        ours.append(time.perf_counter() - begin)
+        peers.append(products(weights, x, hidden))
+    return {
+        "device": lab.devices[0].name,
+        "first_s": first,
+        "tokens_per_s": tokens / sum(ours),
+        "products_per_s": tokens / sum(peers),
+        "ratio": statistics.median(peer / own for own, peer in zip(ours, peers, strict=True)),
+    }
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure, and print a line."""
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.language")
+    parser.add_argument("--backend", default="host")
+    parser.add_argument("--tokens", type=int, default=64)
+    parser.add_argument("--random", action="store_true")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args(arguments)
+    weights = Weights.random(SMALL, 0) if options.random else smollm2()[0]
+    with System(options.backend, 1) as lab:
+        row = measured(lab, weights, options.tokens)
+    told = (f"{key} {one:.4g}" if isinstance(one, float) else str(one) for key, one in row.items())
+    sys.stdout.write(" | ".join(told) + "\n")
+    if options.json:
+        options.json.write_text(json.dumps(row, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
