@@ -84,7 +84,6 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"attention"},
         {"baseline", "loading"},
     ),
-    "blueprints": ({EVERY_OTHER}, {"agents"}),
     "blueprints/language": (
         {"gguf", "tokenizer"},
         {"weights"},
