@@ -147,8 +147,8 @@ def distinct(kind: Any, numbers: Iterator[int]) -> Any:
     number, origin, parts = next(numbers), get_origin(kind), get_args(kind)
     if kind in (int, float) or (int in parts and AccelRef in parts):
         return number
-    if kind is str:
-        return f"text {number}, é"
+    if kind in (bool, str):
+        return kind(f"text {number}, é")
     if origin is tuple and parts[-1] is Ellipsis:
         return tuple(distinct(parts[0], numbers) for _ in range(3))
     if origin is tuple:

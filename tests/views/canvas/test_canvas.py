@@ -11,6 +11,7 @@ import pytest
 from accel_lab import System, views
 from accel_lab.actor import Actor
 from accel_lab.blueprints.realtime import Describe, FluidSimulationActor, Splash, Step
+from accel_lab.display.table import WIDTH
 from accel_lab.errors import ActorStopped, InvalidArgument
 from accel_lab.views.canvas.player import Player
 from accel_lab.views.canvas.png import png
@@ -54,6 +55,7 @@ def test_where_nothing_is_live_it_is_one_picture_with_its_measures(fluid: Any) -
     view = views.canvas(fluid)
     assert type(view) is CanvasView
     drawn, _ = view._repr_mimebundle_()
+    assert max(map(len, drawn["text/plain"].splitlines())) <= WIDTH
     assert drawn["text/plain"].startswith("fluid on lab/cpu0: step 3, 20 by 12 pixels\n  kinetic")
     assert '<img alt="fluid on lab/cpu0: step 3' in drawn["text/html"]
     assert "largest divergence" in drawn["text/html"]

@@ -264,7 +264,7 @@ def test_what_is_looked_back_at_stays_and_later_looks_begin_anew() -> None:
     count = view.sample()["count"]
     view.do_seek(20)
     source.look()
-    session.store.trim(1500)
+    session.store.trim(2500)
     source._read_once()
     assert view.sample()["count"] == count, "somebody looks at it"
     view.do_live()

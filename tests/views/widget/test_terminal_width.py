@@ -15,10 +15,11 @@ WAIT_S = 20.0
 
 
 def every_view(root: type[View] = View) -> Iterator[type[View]]:
-    """Yield every view that there is, but not its class in a live kernel."""
+    """Yield every view of a system that there is, but not its class in a live kernel."""
     for kind in root.__subclasses__():
         if kind.__module__.startswith("accel_lab.views.") and not hasattr(kind, "_esm"):
-            yield kind
+            if kind is not views.CanvasView:  # that is of an actor
+                yield kind
             yield from every_view(kind)
 
 
