@@ -59,7 +59,7 @@ class Tokenizer:
         """Return the numbers of a text's tokens.
 
         Parameters:
-            special: whether "<|im_end|>" and the like in the text are tokens; what a user has
+            special: whether `<|im_end|>` and the like in the text are tokens; what a user has
                 written should not have any.
 
         Raises:
