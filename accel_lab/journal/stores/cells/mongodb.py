@@ -5,6 +5,7 @@ https://www.mongodb.com/docs/manual/reference/write-concern/.
 """
 
 import contextlib
+import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -149,7 +150,10 @@ class MongoDbCells:
                 client = self._client
             yield client[self._database][self._collection]
         except self._errors as error:
-            raise JournalUnavailable(f"{self.name} cannot be used: {error}") from error
+            why = re.split(r" \(configured timeouts|, Timeout: ", str(error))[
+                0
+            ]  # then its settings
+            raise JournalUnavailable(f"{self.name} cannot be used: {why}") from error
 
 
 def _id(partition: str, key: str) -> str:
