@@ -150,9 +150,8 @@ class MongoDbCells:
                 client = self._client
             yield client[self._database][self._collection]
         except self._errors as error:
-            why = re.split(r" \(configured timeouts|, Timeout: ", str(error))[
-                0
-            ]  # then its settings
+            # Behind that stand its settings, and all that it knows of the servers.
+            why, *_ = re.split(r" \(configured timeouts|, Timeout: ", str(error))
             raise JournalUnavailable(f"{self.name} cannot be used: {why}") from error
 
 
