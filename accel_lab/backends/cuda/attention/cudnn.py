@@ -3,25 +3,11 @@
 cuDNN rounds weights to the dtype of the values. Its gradients are those that repeat their bits.
 """
 
-import contextlib
-import importlib
-from collections.abc import Mapping
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-import cupy
-
-from accel_lab.backends.cuda.handles.binding import HandleBinding
-from accel_lab.backends.cuda.handles.fences import StreamFences
 from accel_lab.libraries.attention.message import scale_of
-from accel_lab.libraries.authoring.plan_cache import PlanCache
 
-if TYPE_CHECKING:
-    from accel_lab.backends.cuda.device.device import CudaDevice
-
-PLAN_LIMIT = 256
 _TYPES = {"float16": "HALF", "bfloat16": "BFLOAT16"}
-_ALIGNED = 16  # bytes; what the frontend says of a tensor
 _EIGHT = 8  # features come in groups of as many
 
 
@@ -76,101 +62,11 @@ def key_of(m: Any, *, gradient: bool) -> Key | None:
     return Key(gradient, m.q.dtype, *shapes, scale, diagonal, m.window, m.alibi, sink, lse)
 
 
-class AttentionPlan:
-    """A built graph, or the knowledge that cuDNN has none.
-
-    Attributes:
-        work_bytes: the workspace that it needs for a call.
-        held_bytes: what it holds on the device: nothing.
-        is_there: whether cuDNN can do it.
-    """
-
-    held_bytes = 0
-    work_bytes = 0
-
-    def __init__(self, cudnn: Any, handle: int, key: Key) -> None:
-        self._graph: Any = None
-        self._tensors: list[Any] = []
-        # What cuDNN has no engine for raises one or the other, by where it finds out.
-        with contextlib.suppress(cudnn.cudnnGraphNotSupportedError, RuntimeError):
-            graph, tensors = _described(cudnn, handle, key)
-            graph.build([cudnn.heur_mode.A, cudnn.heur_mode.FALLBACK])
-            self.work_bytes = int(graph.get_workspace_size())
-            self._graph, self._tensors = graph, tensors
-
-    @property
-    def is_there(self) -> bool:
-        """Whether cuDNN can do it."""
-        return self._graph is not None
-
-    def run(self, handle: int, arrays: list[Any], work: int) -> None:
-        """Enqueue it: operands, and behind them what is written."""
-        pointers = [x.data.ptr for x in arrays]
-        self._graph.execute(dict(zip(self._tensors, pointers, strict=True)), work, handle=handle)
-
-    def destroy(self) -> None:
-        """Give everything back."""
-        self._graph = None
-        self._tensors.clear()
-
-
-class CudnnAttention:
-    """A handle, and the plans of the attention that it did; for the dispatcher thread."""
-
-    def __init__(self, device: "CudaDevice", cudnn: Any) -> None:
-        self._cudnn = cudnn
-        self._handle: int = cudnn.create_handle()
-        self._binding = HandleBinding(device, partial(_put, cudnn, self._handle))
-        self.plans: PlanCache[AttentionPlan] = PlanCache(
-            partial(AttentionPlan, cudnn, self._handle),
-            StreamFences(device),
-            most=PLAN_LIMIT,
-            most_bytes=1,
-        )
-
-    def run(self, key: Key, operands: list[Any], made: list[Any]) -> bool:
-        """Enqueue attention or its gradients, and return whether cuDNN has it.
-
-        Parameters:
-            made: what is written, contiguous and aligned.
-        """
-        self._binding.bind()
-        plan = self.plans.use(key)
-        if not plan.is_there:
-            return False
-        work = cupy.ndarray((max(plan.work_bytes, 1),), "uint8")
-        plan.run(self._handle, [*map(_packed, operands), *made], work.data.ptr)
-        return True
-
-    def statistics(self) -> Mapping[str, int]:
-        """Count its plans; any thread."""
-        return {f"cuDNN {name}": count for name, count in self.plans.statistics().items()}
-
-    def close(self) -> None:
-        """Destroy plans and handle; waits for the device."""
-        self.plans.close()
-        # What cannot be destroyed belongs to a lost context, which the next call tells.
-        with contextlib.suppress(RuntimeError):
-            self._cudnn.destroy_handle(self._handle)
-
-
-def found(device: "CudaDevice") -> CudnnAttention | None:
-    """Return cuDNN; None where it or its Python frontend is not installed."""
-    try:
-        return CudnnAttention(device, importlib.import_module("cudnn"))
-    except (ImportError, RuntimeError):  # the frontend is there, and no cuDNN
-        return None
-
-
-def _put(cudnn: Any, handle: int, stream: int) -> None:
-    cudnn.set_stream(handle=handle, stream=stream)
-
-
-def _packed(x: Any) -> Any:
-    """Return an operand that is contiguous and aligned."""
-    if x.flags.c_contiguous and x.data.ptr % _ALIGNED == 0:
-        return x
-    return x.copy("C")
+def built(cudnn: Any, handle: int, key: Key) -> tuple[Any, list[Any]]:
+    """Return a built graph, and the tensors that it is given."""
+    graph, tensors = _described(cudnn, handle, key)
+    graph.build([cudnn.heur_mode.A, cudnn.heur_mode.FALLBACK])
+    return graph, tensors
 
 
 def _described(cudnn: Any, handle: int, key: Key) -> tuple[Any, list[Any]]:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import cupy
 from cupy.cuda import runtime
 
-from accel_lab.backends.cuda.attention.cudnn import CudnnAttention, found, key_of
+from accel_lab.backends.cuda.attention.cudnn import built, key_of
 from accel_lab.backends.cuda.device.narrow_floats import FORMATS
 from accel_lab.backends.cuda.dnn.kit import CudaKit
+from accel_lab.backends.cuda.handles.cudnn_graphs import CudnnGraphs, cudnn_graphs, packed
 from accel_lab.libraries.attention.dense import Attend, AttendGradient
 from accel_lab.libraries.attention.evaluation.paged import Paged
 from accel_lab.libraries.attention.evaluation.terms import Size
@@ -38,7 +39,7 @@ class CudaAttention(Paged):
     def __init__(self, device: "CudaDevice") -> None:
         super().__init__(CudaCacheKit(), _SIZE)
         self._device = device
-        self._cudnn: CudnnAttention | None = None
+        self._cudnn: CudnnGraphs | None = None
         self._is_looked_for = False
         self._attended = {"by cuDNN": 0, "by cuBLAS": 0}
 
@@ -84,15 +85,15 @@ class CudaAttention(Paged):
         key = key_of(m, gradient=gradient)
         is_done = False
         if key is not None and (library := self._found()) is not None:
-            is_done = library.run(key, operands, made)
+            is_done = library.run(key, [*map(packed, operands), *made], _workspace)
         self._attended["by cuDNN" if is_done else "by cuBLAS"] += 1
         return is_done
 
-    def _found(self) -> CudnnAttention | None:
+    def _found(self) -> CudnnGraphs | None:
         """Return cuDNN, which is large and loaded when it is first needed; None without it."""
         if not self._is_looked_for:
             self._is_looked_for = True
-            self._cudnn = found(self._device)
+            self._cudnn = cudnn_graphs(self._device, built)
         return self._cudnn
 
     def statistics(self) -> Mapping[str, int]:
@@ -105,3 +106,7 @@ class CudaAttention(Paged):
         if self._cudnn is not None:
             with contextlib.suppress(runtime.CUDARuntimeError):
                 self._cudnn.close()
+
+
+def _workspace(nbytes: int) -> Any:
+    return cupy.ndarray((nbytes,), "uint8")

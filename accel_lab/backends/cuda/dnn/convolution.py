@@ -5,9 +5,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import cupy
 
-from accel_lab.backends.cuda.dnn.cudnn import DTYPES, Cudnn, Key, found
+from accel_lab.backends.cuda.dnn.cudnn import DTYPES, Key, built
 from accel_lab.backends.cuda.dnn.kit import CudaKit
 from accel_lab.backends.cuda.dnn.nodes import NodesKey
+from accel_lab.backends.cuda.handles.cudnn_graphs import (
+    CudnnGraphs,
+    cudnn_graphs,
+    is_packed,
+    packed,
+)
 from accel_lab.libraries.dnn.convolution import (
     Conv,
     ConvDataGradient,
@@ -24,7 +30,6 @@ if TYPE_CHECKING:
     from accel_lab.backends.cuda.device.device import CudaDevice
 
 Workspace: TypeAlias = Callable[[int], Any]
-_ALIGNED = 16  # bytes; what the frontend says of a tensor
 
 
 class CudaConvolutions:
@@ -35,7 +40,7 @@ class CudaConvolutions:
         self._kit = kit
         self._by_products = Convolutions(kit)
         self._by_kernels = Graphs(kit)
-        self._cudnn: Cudnn | None = None
+        self._cudnn: CudnnGraphs | None = None
         self._is_looked_for = False
         self._convolved = {"by cuDNN": 0, "by cuBLAS": 0}
 
@@ -110,9 +115,8 @@ class CudaConvolutions:
         if library is None:
             return False
         self._device.active.enqueuing()
-        arrays = [_packed(x) for x in operands]
-        is_packed = out.flags.c_contiguous and out.data.ptr % _ALIGNED == 0
-        to = out if is_packed else cupy.ndarray(out.shape, out.dtype)
+        arrays = [packed(x) for x in operands]
+        to = out if is_packed(out) else cupy.ndarray(out.shape, out.dtype)
         if not library.run(key, [*arrays, to], workspace):
             return False
         if to is not out:
@@ -124,11 +128,11 @@ class CudaConvolutions:
         self._device.active.enqueuing()
         self._convolved["by cuBLAS"] += bool(out.size)
 
-    def _found(self) -> Cudnn | None:
+    def _found(self) -> CudnnGraphs | None:
         """Return cuDNN, which is large and loaded when it is first needed; None without it."""
         if not self._is_looked_for:
             self._is_looked_for = True
-            self._cudnn = found(self._device)
+            self._cudnn = cudnn_graphs(self._device, built)
         return self._cudnn
 
     def statistics(self) -> Mapping[str, int]:
@@ -140,10 +144,3 @@ class CudaConvolutions:
         """Destroy what cuDNN has; waits for the device."""
         if self._cudnn is not None:
             self._cudnn.close()
-
-
-def _packed(x: Any) -> Any:
-    """Return an operand that is contiguous and aligned."""
-    if x.flags.c_contiguous and x.data.ptr % _ALIGNED == 0:
-        return x
-    return x.copy("C")

@@ -3,24 +3,13 @@
 Only engines count that give the same bits each time and round no more than the message says.
 """
 
-import contextlib
-import importlib
-from collections.abc import Callable, Mapping
-from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from accel_lab.backends.cuda.dnn import nodes
 from accel_lab.backends.cuda.dnn.nodes import NodesKey
-from accel_lab.backends.cuda.handles.binding import HandleBinding
-from accel_lab.backends.cuda.handles.fences import StreamFences
-from accel_lab.libraries.authoring.plan_cache import PlanCache
 from accel_lab.libraries.dnn.windows import Windows
 
-if TYPE_CHECKING:
-    from accel_lab.backends.cuda.device.device import CudaDevice
-
 Direction: TypeAlias = Literal["forward", "data", "filter"]
-PLAN_LIMIT = 256
 DTYPES = ("float16", "bfloat16", "float32")
 _TYPES = {"float16": "HALF", "bfloat16": "BFLOAT16", "float32": "FLOAT"}
 _INEXACT: tuple[str, ...] = (
@@ -55,101 +44,17 @@ class Key(NamedTuple):
     relu: bool = False
 
 
-class Plan:
-    """A built graph, or the knowledge that cuDNN has none.
-
-    Attributes:
-        work_bytes: the workspace that it needs for a call.
-        held_bytes: what it holds on the device: nothing.
-        is_there: whether cuDNN can do it.
-    """
-
-    held_bytes = 0
-    work_bytes = 0
-
-    def __init__(self, cudnn: Any, handle: int, key: Key | NodesKey) -> None:
-        self._graph: Any = None
-        self._tensors: list[Any] = []
-        # What cuDNN has no engine for raises one or the other, by where it finds out.
-        with contextlib.suppress(cudnn.cudnnGraphNotSupportedError, RuntimeError):
-            graph, tensors = _described(cudnn, handle, key)
-            graph.validate()
-            graph.build_operation_graph()
-            graph.create_execution_plans([cudnn.heur_mode.A, cudnn.heur_mode.FALLBACK])
-            unwanted = _INEXACT + _IN_TF32 * (key.dtype == "float32")
-            graph.deselect_numeric_notes([getattr(cudnn.numerical_note, n) for n in unwanted])
-            graph.check_support()
-            graph.build_plans()
-            self.work_bytes = int(graph.get_workspace_size())
-            self._graph, self._tensors = graph, tensors
-
-    @property
-    def is_there(self) -> bool:
-        """Whether cuDNN can do it."""
-        return self._graph is not None
-
-    def run(self, handle: int, arrays: list[Any], work: int) -> None:
-        """Enqueue it: operands, and behind them what is written."""
-        pointers = [x.data.ptr for x in arrays]
-        self._graph.execute(dict(zip(self._tensors, pointers, strict=True)), work, handle=handle)
-
-    def destroy(self) -> None:
-        """Give everything back."""
-        self._graph = None
-        self._tensors.clear()
-
-
-class Cudnn:
-    """A handle, and the plans of what it did; for the dispatcher thread."""
-
-    def __init__(self, device: "CudaDevice", cudnn: Any) -> None:
-        self._cudnn = cudnn
-        self._handle: int = cudnn.create_handle()
-        put = partial(_put, cudnn, self._handle)
-        self._binding = HandleBinding(device, put)
-        self.plans: PlanCache[Plan] = PlanCache(
-            partial(Plan, cudnn, self._handle),
-            StreamFences(device),
-            most=PLAN_LIMIT,
-            most_bytes=1,
-        )
-
-    def run(self, key: Key | NodesKey, arrays: list[Any], workspace: Callable[[int], Any]) -> bool:
-        """Enqueue a convolution or a graph, and return whether cuDNN has it.
-
-        Parameters:
-            arrays: the operands and behind them what is written, contiguous and aligned.
-        """
-        self._binding.bind()
-        plan = self.plans.use(key)
-        if not plan.is_there:
-            return False
-        work = workspace(plan.work_bytes) if plan.work_bytes else None
-        plan.run(self._handle, arrays, 0 if work is None else work.data.ptr)
-        return True
-
-    def statistics(self) -> Mapping[str, int]:
-        """Count its plans; any thread."""
-        return {f"cuDNN {name}": count for name, count in self.plans.statistics().items()}
-
-    def close(self) -> None:
-        """Destroy plans and handle; waits for the device."""
-        self.plans.close()
-        # What cannot be destroyed belongs to a lost context, which the next call tells.
-        with contextlib.suppress(RuntimeError):
-            self._cudnn.destroy_handle(self._handle)
-
-
-def found(device: "CudaDevice") -> Cudnn | None:
-    """Return cuDNN; None where it or its Python frontend is not installed."""
-    try:
-        return Cudnn(device, importlib.import_module("cudnn"))
-    except (ImportError, RuntimeError):  # the frontend is there, and no cuDNN
-        return None
-
-
-def _put(cudnn: Any, handle: int, stream: int) -> None:
-    cudnn.set_stream(handle=handle, stream=stream)
+def built(cudnn: Any, handle: int, key: Key | NodesKey) -> tuple[Any, list[Any]]:
+    """Return a built graph, and the tensors that it is given."""
+    graph, tensors = _described(cudnn, handle, key)
+    graph.validate()
+    graph.build_operation_graph()
+    graph.create_execution_plans([cudnn.heur_mode.A, cudnn.heur_mode.FALLBACK])
+    unwanted = _INEXACT + _IN_TF32 * (key.dtype == "float32")
+    graph.deselect_numeric_notes([getattr(cudnn.numerical_note, n) for n in unwanted])
+    graph.check_support()
+    graph.build_plans()
+    return graph, tensors
 
 
 def _described(cudnn: Any, handle: int, key: Key | NodesKey) -> tuple[Any, list[Any]]:
