@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from accel_lab import array
@@ -23,13 +23,17 @@ from tests.contract.samples import Layout, assert_same, layouts, place, refused,
     ends=st.tuples(st.floats(0, 1), st.floats(0, 1)),
     count=st.integers(1, 40),
 )
+@example(dtype="int64", ends=(1.0, 0.0), count=1)
+@example(dtype="int64", ends=(0.0, 1.0), count=1)
+@example(dtype="uint64", ends=(1.0, 0.0), count=1)
+@example(dtype="uint64", ends=(1.0, 1.0), count=1)
 def test_a_range_of_integers_is_pythons_in_every_dtype(
     device: Device, dtype: str, ends: tuple[float, float], count: int
 ) -> None:
     low, high = RANGES[dtype]
     first, last = (low + int(Fraction(end) * (high - low)) for end in ends)
     step = (last - first) // count or 1
-    stop = last if (last > first) is (step > 0) else first
+    stop = last + (1 if step > 0 else -1) if (last > first) is (step > 0) else first
     expected = [*range(first, stop, step)]
     got = value(device, array.arange(device, first, stop, step, dtype))
     assert_same(got, np.array(expected, dtype))

@@ -143,6 +143,8 @@ class HostArray:
         if out.dtype.kind in "iu":
             i = np.arange(m.count, dtype=np.uint64)
             out[...] = np.uint64(m.start % 2**64) + i * np.uint64(m.step % 2**64)
+            if m.last is not None:
+                out[-1:] = m.last
             return
         made = np.arange(m.count, dtype=np.float64) * float(m.step) + float(m.start)
         if m.last is not None:

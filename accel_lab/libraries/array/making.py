@@ -22,6 +22,7 @@ from accel_lab.libraries.authoring.shape import require_extents
 __all__ = ["Arange", "Eye", "arange", "diag", "eye", "linspace"]
 
 _MATRIX = 2  # axes
+_PAIR = 2  # the most numbers that are further apart than int64 reaches
 
 
 class Arange(ArrayMessage, frozen=True, tag=114):
@@ -108,7 +109,10 @@ def arange(
     made = canonical(dtype) if dtype is not None else "float64" if floating else "int64"
     if made in RANGES:
         first, by = _whole(first), _whole(by)
-    return device.ask(Arange(max(0, count), first, by, made))
+        if count <= _PAIR and type(by) is int and abs(by) >= 1 << 63:  # no message can carry it
+            last = first + by if count == _PAIR else None
+            return device.ask(Arange(max(0, count), first, 0, made, last=last))
+    return device.ask(Arange(max(0, count), plain(first), plain(by), made))
 
 
 def linspace(
@@ -174,7 +178,8 @@ def _real(name: str, number: Any) -> Any:
     Raises:
         InvalidArgument: it is none.
     """
-    number = plain(number)
+    if isinstance(number, np.generic):
+        number = number.item()
     if isinstance(number, bool):
         number = int(number)
     if type(number) not in (int, float):

@@ -59,9 +59,17 @@ def test_twice_as_much_work_leaves_as_many_objects(gpu: Device) -> None:
     once = census()
     for seed in range(60, 180):
         work(gpu, seed)
-    twice = census()
-    assert twice["UserCodeError"] - once["UserCodeError"] < 40
-    assert sum(twice.values()) - sum(once.values()) < 600, (twice - once).most_common(10)
+    grown: Counter[str] = Counter()
+
+    def few() -> bool:
+        """What is on its way to other threads counts for a moment."""
+        grown.clear()
+        twice = census()
+        grown.update(twice - once)
+        many = sum(twice.values()) - sum(once.values())
+        return many < 600 and grown["UserCodeError"] < 40
+
+    assert settle(few), grown.most_common(10)
 
 
 def test_what_was_uploaded_is_forgotten_with_its_buffers(

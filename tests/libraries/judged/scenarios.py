@@ -242,7 +242,8 @@ def test_what_depends_on_it_says_so_after_a_loss(gpu: Device) -> None:
         with pytest.raises(DependencyFailed) as caught:
             ref.result(WAIT)
         assert "Cholesky: the minor of order 2 is not positive" in str(caught.value)
-        assert str(caught.value).count("buffer") <= 2, "of a chain it names itself and the first"
+        # Of a chain it names itself, what it needs that is gone, and the first; no more of the rest.
+        assert str(caught.value).count("buffer") <= 3
     assert np.array_equal((x + 1).get(), GOOD + 1)
 
 

@@ -182,6 +182,8 @@ class CudaArray:
         if numpy_dtype(m.dtype).kind in "iu":
             i = cupy.arange(m.count, dtype="uint64") * np.uint64(m.step % 2**64)
             cupy.copyto(out, i + np.uint64(m.start % 2**64), casting="unsafe")
+            if m.last is not None:
+                _fill(out[-1:], np.array(m.last, numpy_dtype(m.dtype)))
             return
         made = cupy.arange(m.count, dtype="float64") * float(m.step)
         made += float(m.start)
