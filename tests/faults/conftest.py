@@ -115,7 +115,8 @@ def nothing_left(first_system: None) -> Iterator[None]:
     before = census()
     yield
     gc.collect()
-    assert settle(lambda: no_more_than(before)), (census(), before)
+    threads = sorted(one.name for one in threading.enumerate())
+    assert settle(lambda: no_more_than(before)), (census(), before, threads)
 
 
 @pytest.fixture
