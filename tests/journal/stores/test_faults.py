@@ -77,7 +77,10 @@ def positions(store: Store) -> list[int]:
     return [one.position for one in store.groups()]
 
 
-def test_a_server_that_is_gone_is_named_and_found_again(store: Store, between: Between) -> None:
+def test_a_server_that_is_gone_is_named_and_found_again(
+    store: Store, between: Between, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mongodb, "CONNECT_MS", 3000)  # each of three calls waits that long
     key, data = content(300_000)
     store.append([header(), group(1, bytes(5000), keys=(key,))], {key: data})
     between.go()
