@@ -34,4 +34,5 @@ from accel_lab.blueprints.train.snapshots.snapshot import Snapshot as Snapshot
 from accel_lab.blueprints.train.trainers.data_parallel import (
     DataParallelTrainer as DataParallelTrainer,
 )
+from accel_lab.blueprints.train.trainers.sharded import ShardedTrainer as ShardedTrainer
 from accel_lab.blueprints.train.trainers.trainer import Trainer as Trainer
