@@ -52,7 +52,7 @@ def named_gradients(
 
 
 def require_loss(made: object) -> Variable:
-    """Return what a loss has returned.
+    """Return what a loss, or a stage, has returned.
 
     Raises:
         InvalidArgument: it is no variable.

@@ -6,8 +6,11 @@ from accel_lab.blueprints.train.trainers.options import Batch
 from accel_lab.errors import InvalidArgument
 
 
-def shared_out(batch: Batch, ranks: int) -> list[tuple[Batch, float]]:
+def shared_out(batch: Batch, ranks: int, what: str = "ranks") -> list[tuple[Batch, float]]:
     """Return each rank's rows of a batch, and its share of all.
+
+    Parameters:
+        what: what the ranks are called.
 
     Raises:
         InvalidArgument: there are fewer rows than ranks, or arrays of different lengths.
@@ -16,7 +19,7 @@ def shared_out(batch: Batch, ranks: int) -> list[tuple[Batch, float]]:
         return [(batch, 1.0)]
     counts = {len(one) for one in batch if _has_rows(one)}
     if len(counts) != 1 or min(counts) < ranks:
-        text = f"its arrays have {sorted(counts)} rows, and there are {ranks} ranks"
+        text = f"its arrays have {sorted(counts)} rows, and there are {ranks} {what}"
         raise InvalidArgument(f"a batch cannot be shared out: {text}")
     (count,) = counts
     pieces = [np.array_split(one, ranks) if _has_rows(one) else [one] * ranks for one in batch]
