@@ -40,4 +40,7 @@ from accel_lab.blueprints.train.trainers.pipeline import (
 from accel_lab.blueprints.train.trainers.pipeline import Stage as Stage
 from accel_lab.blueprints.train.trainers.schedule import Bubble as Bubble
 from accel_lab.blueprints.train.trainers.sharded import ShardedTrainer as ShardedTrainer
+from accel_lab.blueprints.train.trainers.tensor_parallel import (
+    TensorParallelTrainer as TensorParallelTrainer,
+)
 from accel_lab.blueprints.train.trainers.trainer import Trainer as Trainer
