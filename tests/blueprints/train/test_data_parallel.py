@@ -9,8 +9,8 @@ import pytest
 
 from accel_lab import System
 from accel_lab.blueprints import train
+from accel_lab.blueprints.train.exchange.buckets import Buckets
 from accel_lab.blueprints.train.faults import Hearing
-from accel_lab.blueprints.train.trainers.buckets import Buckets
 from accel_lab.errors import ContextLost, InvalidArgument
 from accel_lab.world.world import World
 from tests.blueprints.train.digits import Killing, batches, loss, parameters, torch_curve

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from accel_lab import System
 from accel_lab.blueprints import train
-from accel_lab.blueprints.train.trainers.schedule import Work, in_turn, of_stage
+from accel_lab.blueprints.train.exchange.schedule import Work, in_turn, of_stage
 from accel_lab.errors import ContextLost, InvalidArgument
 from accel_lab.world.world import World
 from tests.blueprints.train.digits import Killing, batches, loss, parameters, torch_curve
@@ -33,7 +33,7 @@ def third(p: dict[str, train.Variable], hidden: Any, labels: Any) -> train.Varia
 
 
 def stages() -> list[train.Stage]:
-    functions = [first, second, third]
+    functions: list[Any] = [first, second, third]
     names = [("w1", "b1"), ("w2",), ("b2",)]
     return [
         train.Stage(function, {name: FIRST[name] for name in own})
@@ -47,7 +47,7 @@ def trainer(world: World, of_step: Any = None, **options: Any) -> train.Pipeline
         options.pop("stages", None) or stages(),
         train.AdamW(0.01),
         of_step or batches(),
-        **({"clip_norm": 1.0, "micro_batches": 4} | options),
+        **{"clip_norm": 1.0, "micro_batches": 4, **options},
     )
 
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from accel_lab import System
 from accel_lab.blueprints import train
+from accel_lab.blueprints.train.exchange.buckets import Buckets
+from accel_lab.blueprints.train.exchange.pieces import Scatters, filled, piece
 from accel_lab.blueprints.train.faults import Hearing
-from accel_lab.blueprints.train.trainers.buckets import Buckets
-from accel_lab.blueprints.train.trainers.pieces import Scatters, filled, piece
 from accel_lab.errors import ContextLost, InvalidArgument
 from accel_lab.world.world import World
 from tests.blueprints.train.digits import Killing, batches, loss, parameters, torch_curve
@@ -28,7 +28,7 @@ def trainer(world: World, of_step: Any = None, **options: Any) -> train.ShardedT
         parameters(),
         options.pop("optimizer", None) or train.AdamW(0.01),
         of_step or batches(),
-        **({"clip_norm": 1.0, "bucket_bytes": 2000} | options),
+        **{"clip_norm": 1.0, "bucket_bytes": 2000, **options},
     )
 
 

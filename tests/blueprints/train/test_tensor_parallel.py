@@ -10,8 +10,8 @@ import pytest
 
 from accel_lab import System
 from accel_lab.blueprints import train
+from accel_lab.blueprints.train.exchange.meeting import Meeting
 from accel_lab.blueprints.train.faults import Hearing
-from accel_lab.blueprints.train.trainers.meeting import Meeting
 from accel_lab.errors import ContextLost, InvalidArgument
 from accel_lab.world.world import World
 from tests.blueprints.train.digits import Killing, batches, parameters, torch_curve
@@ -33,7 +33,7 @@ def trainer(world: World, of_step: Any = None, **options: Any) -> train.TensorPa
         parameters(),
         train.AdamW(0.01),
         of_step or batches(),
-        **({"clip_norm": 1.0, "cuts": CUTS} | options),
+        **{"clip_norm": 1.0, "cuts": CUTS, **options},
     )
 
 
@@ -44,7 +44,7 @@ def alone(lab: System, **options: Any) -> train.Trainer:
         parameters(),
         train.AdamW(0.01),
         batches(),
-        **({"clip_norm": 1.0} | options),
+        **{"clip_norm": 1.0, **options},
     )
 
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from accel_lab.blueprints.train.autograd.gradients import gradients_in_turn
 from accel_lab.blueprints.train.autograd.variable import Variable
+from accel_lab.blueprints.train.batches import shared_out
+from accel_lab.blueprints.train.exchange.buckets import Buckets
 from accel_lab.blueprints.train.optimizers.optimizer import Buffers
-from accel_lab.blueprints.train.trainers.buckets import Buckets
 from accel_lab.blueprints.train.trainers.options import Batch, Loss
-from accel_lab.blueprints.train.trainers.rows import shared_out
 from accel_lab.blueprints.train.trainers.training import Training
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.errors import InvalidArgument

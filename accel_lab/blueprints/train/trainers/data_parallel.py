@@ -5,8 +5,8 @@ from typing import Unpack
 
 import numpy.typing as npt
 
+from accel_lab.blueprints.train.exchange.buckets import BUCKET_BYTES, Buckets
 from accel_lab.blueprints.train.optimizers.optimizer import Optimizer
-from accel_lab.blueprints.train.trainers.buckets import BUCKET_BYTES, Buckets
 from accel_lab.blueprints.train.trainers.by_rows import by_rows, in_buckets
 from accel_lab.blueprints.train.trainers.on_world import OnWorld
 from accel_lab.blueprints.train.trainers.options import (

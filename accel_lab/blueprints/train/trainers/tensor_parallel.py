@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 
 from accel_lab.blueprints.train.autograd.variable import Variable
+from accel_lab.blueprints.train.exchange.meeting import Meeting
 from accel_lab.blueprints.train.optimizers.optimizer import SEPARATOR, Buffers, Optimizer
 from accel_lab.blueprints.train.snapshots.snapshot import Array
 from accel_lab.blueprints.train.trainers.by_rows import named_gradients, require_loss
-from accel_lab.blueprints.train.trainers.meeting import Meeting
 from accel_lab.blueprints.train.trainers.on_world import InParts
 from accel_lab.blueprints.train.trainers.options import Batch, Batches, Loss, Options
 from accel_lab.blueprints.train.trainers.training import Computed
