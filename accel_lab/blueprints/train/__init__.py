@@ -35,10 +35,11 @@ from accel_lab.blueprints.train.snapshots.snapshot import Snapshot as Snapshot
 from accel_lab.blueprints.train.trainers.data_parallel import (
     DataParallelTrainer as DataParallelTrainer,
 )
+from accel_lab.blueprints.train.trainers.flow import Stage as Stage
+from accel_lab.blueprints.train.trainers.grid import GridTrainer as GridTrainer
 from accel_lab.blueprints.train.trainers.pipeline import (
     PipelineParallelTrainer as PipelineParallelTrainer,
 )
-from accel_lab.blueprints.train.trainers.pipeline import Stage as Stage
 from accel_lab.blueprints.train.trainers.sharded import ShardedTrainer as ShardedTrainer
 from accel_lab.blueprints.train.trainers.tensor_parallel import (
     TensorParallelTrainer as TensorParallelTrainer,

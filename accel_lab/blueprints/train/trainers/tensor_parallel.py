@@ -3,14 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Unpack
 
-import numpy as np
 import numpy.typing as npt
 
-from accel_lab.blueprints.train.autograd.variable import Variable
-from accel_lab.blueprints.train.exchange.meeting import Meeting
-from accel_lab.blueprints.train.optimizers.optimizer import SEPARATOR, Buffers, Optimizer
+from accel_lab.blueprints.train.exchange.schedule import in_turn
+from accel_lab.blueprints.train.optimizers.optimizer import Buffers, Optimizer
 from accel_lab.blueprints.train.snapshots.snapshot import Array
-from accel_lab.blueprints.train.trainers.by_rows import named_gradients, require_loss
+from accel_lab.blueprints.train.trainers.cuts import Cuts
+from accel_lab.blueprints.train.trainers.flow import Flow, Line, Stage
 from accel_lab.blueprints.train.trainers.on_world import InParts
 from accel_lab.blueprints.train.trainers.options import Batch, Batches, Loss, Options
 from accel_lab.blueprints.train.trainers.training import Computed
@@ -50,73 +49,41 @@ class TensorParallelTrainer(InParts):
         **options: Unpack[Options],
     ) -> None:
         optimizer.require_elementwise(type(self).__name__)
+        if not cuts:
+            text = "cuts is empty; DataParallelTrainer cuts nothing"
+            raise InvalidArgument(f"{type(self).__name__}: {text}")
         self.loss = loss
-        self.cuts = dict(cuts)
-        self._shapes = {name: np.shape(x) for name, x in parameters.items()}
-        self._require_even(len(world.devices))
+        self._cuts = Cuts(cuts, parameters)
+        self._cuts.require_even(type(self).__name__, len(world.devices))
         super().__init__(world, parameters, optimizer, batches, **options)
 
     def computed(self, batch: Batch, scale: float) -> Computed:
         """Send each rank's part of the loss, and the gradients of what it has."""
-
-        def part(rank: int) -> tuple[AccelRef, Buffers]:
-            state, device = self.states[rank], self.devices[rank]
-            variables = {name: Variable(state[name]) for name in self.names}
-            made = require_loss(self.loss(self.seen(variables), *self.put(device, batch)))
-            return made.value, dict(named_gradients(made, variables, scale))
-
-        meeting: Meeting[tuple[AccelRef, Buffers]]
-        meeting = Meeting(self.world, len(self.devices), self.hear)
-        made = meeting.run(part)
-        return Computed([(made[0][0], 1.0)], [gradients for _, gradients in made])
+        ranks = range(len(self.devices))
+        whole = Stage(self.loss, self._first)
+        flow = Flow(self, [whole], [Line(ranks, self.world)], [(batch, 1.0)], scale)
+        for work in in_turn(1, 1):
+            flow.do(work)
+            self.hear()
+        return Computed(flow.losses, [flow.gradients[rank] for rank in ranks])
 
     def cut(self, rank: int, name: str, whole: Array) -> Array | None:
         """Return a rank's part of what is cut, and all of what is not."""
-        axis = self._axis(name)
-        if axis is None:
-            return whole
-        made: Array = np.split(whole, len(self.devices), axis)[rank]
-        return made
+        return self._cuts.part(name, whole, rank, len(self.devices))
 
     def is_kept(self, rank: int, name: str) -> bool:
         """Whether it is a part, or the first of copies."""
-        return rank == 0 or self._axis(name) is not None
+        return rank == 0 or name in self._cuts
 
     def joined(self, name: str, parts: Sequence[Array]) -> Array:
         """Return all parts as one."""
-        axis = self._axis(name)
-        if axis is None:
-            return parts[0]
-        made: Array = np.concatenate(parts, axis)
-        return made
+        return self._cuts.joined(name, parts)
 
     def counted(self, rank: int, gradients: Buffers) -> Sequence[AccelRef]:
         """Return parts, and on the first rank what all ranks have alike."""
         return [ref for name, ref in gradients.items() if self.is_kept(rank, name)]
 
-    def _axis(self, name: str) -> int | None:
-        return self.cuts.get(name.partition(SEPARATOR)[0])
-
     def _heal(self) -> None:
         self.world.ready()
-        self._require_even(len(self.world.devices))
+        self._cuts.require_even(type(self).__name__, len(self.world.devices))
         super()._heal()
-
-    def _require_even(self, ranks: int) -> None:
-        """Refuse weights that so many ranks cannot have equal parts of.
-
-        Raises:
-            InvalidArgument: there is one, or no parameter of this name, or none is cut.
-        """
-        kind = type(self).__name__
-        if not self.cuts:
-            raise InvalidArgument(f"{kind}: cuts is empty; DataParallelTrainer cuts nothing")
-        for name, axis in self.cuts.items():
-            shape = self._shapes.get(name)
-            if shape is None:
-                text = f"cuts names {name!r}, and the parameters are {list(self._shapes)}"
-                raise InvalidArgument(f"{kind}: {text}")
-            if type(axis) is not int or not 0 <= axis < len(shape) or shape[axis] % ranks:
-                text = f"parameter {name!r} has the shape {list(shape)}"
-                text += f"; it cannot be cut along axis {axis!r} into {ranks} equal parts"
-                raise InvalidArgument(f"{kind}: {text}")
