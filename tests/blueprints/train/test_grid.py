@@ -10,7 +10,7 @@ import pytest
 from accel_lab import System
 from accel_lab.blueprints import train
 from accel_lab.errors import ContextLost, InvalidArgument
-from tests.blueprints.train.digits import Killing, batches, loss, parameters, torch_curve
+from tests.blueprints.train.digits import Killing, batches, loss, parameters
 
 STEPS = 8
 FIRST = parameters()
@@ -76,14 +76,6 @@ def test_every_grid_has_the_numbers_of_one_device(
     for name, x in made.parameters().items():
         np.testing.assert_allclose(x, wanted[name], rtol=1e-3, atol=1e-4)
     assert made.statistics().stages == shape[1]
-
-
-def test_it_learns_the_digits_as_a_plain_pytorch_script(
-    alone: tuple[train.Trainer, list[float]],
-) -> None:
-    torch = pytest.importorskip("torch")
-    theirs = torch_curve(torch, STEPS, lambda tensors: torch.optim.AdamW(tensors, lr=0.01), 1.0)
-    np.testing.assert_allclose(alone[1], theirs, rtol=1e-3)
 
 
 @pytest.mark.parametrize(("shape", "goes_back"), [((2, 1, 2), False), ((1, 2, 2), True)])

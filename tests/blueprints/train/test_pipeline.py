@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from accel_lab import System
 from accel_lab.blueprints import train
+from accel_lab.blueprints.train.exchange import schedule
 from accel_lab.blueprints.train.exchange.schedule import Work, in_turn, of_stage
 from accel_lab.errors import ContextLost, InvalidArgument
 from accel_lab.world.world import World
@@ -154,6 +155,18 @@ def test_what_is_idle_is_measured(lab: System) -> None:
     assert 0 <= found.idle < 1
     assert sum(found.busy_s) == pytest.approx((1 - found.idle) * 3 * found.seconds)
     assert "3 stages, 6 micro-batches" in repr(found)
+
+
+def test_a_step_that_is_not_whole_has_no_bubble(
+    lab: System, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schedule, "_BEHIND_S", 0.01)
+    watch = schedule.Stopwatch(1, 1)
+    watch.sent(Work(0, 0, is_forward=True), lab.devices[0])
+    with pytest.raises(InvalidArgument, match="the last step is not whole"):
+        watch.bubble()
+    watch.sent(Work(0, 0, is_forward=False), lab.devices[0])
+    assert watch.bubble().idle == pytest.approx(0)
 
 
 @given(stages=st.integers(1, 6), micros=st.integers(1, 9))

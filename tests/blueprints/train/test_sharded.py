@@ -159,7 +159,7 @@ def test_a_step_whose_gradients_are_not_finite_on_one_rank_is_left_out(lab: Syst
     assert all(np.isfinite(x).all() for x in made.parameters().values())
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(
     shapes=st.lists(st.lists(st.integers(0, 5), max_size=3).map(tuple), min_size=1, max_size=4),
     seed=st.integers(0, 99),

@@ -5,10 +5,14 @@ stage goes forward as often as there are stages behind it, then forward and back
 that it keeps few activations.
 """
 
+import threading
 import time
 from typing import NamedTuple
 
 from accel_lab.compute.device import Device
+from accel_lab.errors import InvalidArgument
+
+_BEHIND_S = 10.0
 
 
 class Work(NamedTuple):
@@ -87,12 +91,15 @@ class Stopwatch:
         self._stages, self._micros = stages, micros
         self._begun = time.perf_counter()
         self._ends: dict[Work, float] = {}
+        self._all = threading.Event()
 
     def sent(self, work: Work, device: Device) -> None:
         """Note when what was sent last to a device is done."""
 
         def note() -> None:
             self._ends.setdefault(work, time.perf_counter())
+            if len(self._ends) == 2 * self._stages * self._micros:
+                self._all.set()
 
         reply = device.requests.answers.pending.get(device.last_number)
         if reply is None:
@@ -101,7 +108,14 @@ class Stopwatch:
             reply.add_waiter(note)
 
     def bubble(self) -> Bubble:
-        """Return how the stages were used, when all is done."""
+        """Return how the stages were used.
+
+        Raises:
+            InvalidArgument: the step is not whole.
+        """
+        # The thread that hears of the last answer may be a moment behind who waits for it.
+        if not self._all.wait(_BEHIND_S):
+            raise InvalidArgument("the last step is not whole: run() goes on with it")
         ends, busy = self._ends, []
         for stage in range(self._stages):
             at, spent = self._begun, 0.0

@@ -119,8 +119,8 @@ class Flow:
                 device = self._trainer.devices[before]
                 self._back[before, micro] = device.put(gradients.pop(_INPUT))
             so_far = self.gradients[rank]
-            for name, one in gradients.items():
-                so_far[name] = so_far[name] + one if name in so_far else one
+            for name, gradient in gradients.items():
+                so_far[name] = so_far[name] + gradient if name in so_far else gradient
 
     def _on_line(self, stage: int, function: Callable[[int], R]) -> list[R]:
         """Return what a function returns of each rank that has a stage."""
