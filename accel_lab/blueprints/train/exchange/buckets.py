@@ -95,6 +95,7 @@ class Buckets:
         joined = self._world.own([self._way.join(column) for column in columns])
         self._hear()
         made = self._way.send(self._world, joined)
+        self._hear()
         self._hear.sent.extend(made.refs)
         if len(made.refs) != len(columns):
             text = f"{self._world.name} has {len(made.refs)} ranks, and had {len(columns)} before"

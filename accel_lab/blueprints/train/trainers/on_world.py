@@ -58,6 +58,7 @@ class InParts(OnWorld):
         wide = "float64" if any(x.dtype == "float64" for x in self._first.values()) else "float32"
         self.hear()
         summed = self.world.all_reduce([one.astype(wide) for one in numbers]).refs
+        self.hear()
         self.require_all(summed)
         self.hear.sent.extend(summed)
         return summed
@@ -66,6 +67,7 @@ class InParts(OnWorld):
         """Return whether all ranks say so."""
         self.hear()
         agreed = self.world.all_reduce([one.astype("int32") for one in flags], "min").refs
+        self.hear()
         self.require_all(agreed)
         self.hear.sent.extend(agreed)
         return agreed[0]
