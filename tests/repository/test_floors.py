@@ -108,6 +108,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
     "blueprints/train": (
         {"autograd", "faults"},
         {"batches", "losses", "optimizers", "snapshots"},
+        {"exchange"},
         {"trainers"},
     ),
     "views": (

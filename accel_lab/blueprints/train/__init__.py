@@ -7,6 +7,7 @@ from accel_lab.blueprints.train.autograd.functions import *  # noqa: F403 - trai
 from accel_lab.blueprints.train.autograd.gradients import gradients as gradients
 from accel_lab.blueprints.train.autograd.variable import Variable as Variable
 from accel_lab.blueprints.train.batches import Batches as Batches
+from accel_lab.blueprints.train.exchange.schedule import Bubble as Bubble
 from accel_lab.blueprints.train.losses import binary_cross_entropy as binary_cross_entropy
 from accel_lab.blueprints.train.losses import (
     binary_cross_entropy_with_logits as binary_cross_entropy_with_logits,
@@ -33,5 +34,14 @@ from accel_lab.blueprints.train.snapshots.in_memory import InMemory as InMemory
 from accel_lab.blueprints.train.snapshots.snapshot import Snapshot as Snapshot
 from accel_lab.blueprints.train.trainers.data_parallel import (
     DataParallelTrainer as DataParallelTrainer,
+)
+from accel_lab.blueprints.train.trainers.flow import Stage as Stage
+from accel_lab.blueprints.train.trainers.grid import GridTrainer as GridTrainer
+from accel_lab.blueprints.train.trainers.pipeline import (
+    PipelineParallelTrainer as PipelineParallelTrainer,
+)
+from accel_lab.blueprints.train.trainers.sharded import ShardedTrainer as ShardedTrainer
+from accel_lab.blueprints.train.trainers.tensor_parallel import (
+    TensorParallelTrainer as TensorParallelTrainer,
 )
 from accel_lab.blueprints.train.trainers.trainer import Trainer as Trainer

@@ -1,5 +1,6 @@
 """Batches of arrays, of which each step has its own, however often it is done again."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -42,3 +43,30 @@ class Batches:
             self._order = epoch, order
         rows = self._order[1][at * self.size : (at + 1) * self.size]
         return tuple([one[rows] for one in self._arrays])
+
+
+def shared_out(
+    batch: Sequence[Any], ranks: int, what: str = "ranks"
+) -> list[tuple[Sequence[Any], float]]:
+    """Return each rank's rows of a batch, and its share of all.
+
+    Parameters:
+        what: what the ranks are called.
+
+    Raises:
+        InvalidArgument: there are fewer rows than ranks, or arrays of different lengths.
+    """
+    if ranks == 1:
+        return [(batch, 1.0)]
+    counts = {len(one) for one in batch if _has_rows(one)}
+    if len(counts) != 1 or min(counts) < ranks:
+        text = f"its arrays have {sorted(counts)} rows, and there are {ranks} {what}"
+        raise InvalidArgument(f"a batch cannot be shared out: {text}")
+    (count,) = counts
+    pieces = [np.array_split(one, ranks) if _has_rows(one) else [one] * ranks for one in batch]
+    rows = [len(one) for one in np.array_split(np.arange(count), ranks)]
+    return [([piece[rank] for piece in pieces], rows[rank] / count) for rank in range(ranks)]
+
+
+def _has_rows(one: object) -> bool:
+    return isinstance(one, np.ndarray) and one.ndim > 0

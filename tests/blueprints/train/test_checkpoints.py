@@ -1,7 +1,7 @@
 """Snapshots in a folder: by content, whole or not there, and never silently damaged."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +25,14 @@ def answered(value: Any = None, error: Any = None) -> Reply[Any]:
 
 
 def asked(step: int, **arrays: Any) -> Asked:
-    replies = {name: answered(np.asarray(x)) for name, x in arrays.items()}
-    return Asked(step, {":losses": np.arange(step) / 3}, replies, {"updates": step})
+    replies = {name: [answered(np.asarray(x))] for name, x in arrays.items()}
+    return Asked(step, {":losses": np.arange(step) / 3}, replies, {"updates": step}, first)
+
+
+def first(name: str, parts: Sequence[Any]) -> Any:
+    """Return the only part."""
+    (part,) = parts
+    return part
 
 
 def contents(folder: Path) -> int:
@@ -83,7 +89,7 @@ def test_a_snapshot_that_a_fault_took_leaves_the_one_before(tmp_path: Path) -> N
     for keeper in keepers:
         keeper.take(asked(1, w=np.ones(3)))
         lost = ContextLost("gone", generation=1)
-        keeper.take(Asked(2, {}, {"w": answered(error=lost)}, {}))
+        keeper.take(Asked(2, {}, {"w": [answered(error=lost)]}, {}, first))
         found = keeper.newest()
         assert found is not None
         assert found.step == 1
@@ -92,7 +98,7 @@ def test_a_snapshot_that_a_fault_took_leaves_the_one_before(tmp_path: Path) -> N
 def test_what_is_no_fault_is_raised(tmp_path: Path) -> None:
     keepers: list[Keeper] = [Checkpoints(tmp_path), InMemory()]
     for keeper in keepers:
-        keeper.take(Asked(2, {}, {"w": answered(error=OutOfMemory("full"))}, {}))
+        keeper.take(Asked(2, {}, {"w": [answered(error=OutOfMemory("full"))]}, {}, first))
         with pytest.raises(OutOfMemory):
             keeper.flush()
         keeper.flush()  # once

@@ -276,8 +276,14 @@ def test_a_snapshot_of_another_network_is_refused(host: System, tmp_path: Path) 
     )
     with pytest.raises(InvalidArgument, match="a snapshot of step 1 does not fit"):
         other.resume()
-    wide = trainer(host.devices[0], snapshots=train.Checkpoints(tmp_path))
-    wide._states = [{name: ref.astype("float64") for name, ref in wide._states[0].items()}]
+    wide = train.Trainer(
+        host.devices[0],
+        loss,
+        {name: x.astype("float64") for name, x in parameters().items()},
+        train.AdamW(0.01),
+        batches(),
+        snapshots=train.Checkpoints(tmp_path),
+    )
     with pytest.raises(InvalidArgument, match=r"does not fit: it has .*float32.*, and .*float64"):
         wide.resume()
 

@@ -45,6 +45,12 @@ from accel_lab.blueprints.train.autograd.norms import batch_norm_inference as ba
 from accel_lab.blueprints.train.autograd.norms import group_norm as group_norm
 from accel_lab.blueprints.train.autograd.norms import layer_norm as layer_norm
 from accel_lab.blueprints.train.autograd.norms import rms_norm as rms_norm
+from accel_lab.blueprints.train.autograd.parallel import column_linear as column_linear
+from accel_lab.blueprints.train.autograd.parallel import copied as copied
+from accel_lab.blueprints.train.autograd.parallel import gathered as gathered
+from accel_lab.blueprints.train.autograd.parallel import row_linear as row_linear
+from accel_lab.blueprints.train.autograd.parallel import self_attention as self_attention
+from accel_lab.blueprints.train.autograd.parallel import summed as summed
 from accel_lab.blueprints.train.autograd.products import attention as attention
 from accel_lab.blueprints.train.autograd.products import linear as linear
 from accel_lab.blueprints.train.autograd.products import matmul as matmul

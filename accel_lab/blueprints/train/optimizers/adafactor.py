@@ -1,6 +1,7 @@
 """Adafactor: Shazeer and Stern, "Adaptive learning rates with sublinear memory cost", 2018."""
 
 import math
+from typing import ClassVar
 
 import ml_dtypes
 
@@ -25,6 +26,8 @@ class Adafactor(Optimizer):
             of a parameter.
         most: by how much, as a root mean square, an update may be.
     """
+
+    is_elementwise: ClassVar = False
 
     def __init__(
         self,

@@ -17,23 +17,37 @@ def norm(gradients: Sequence[AccelRef]) -> AccelRef:
     Raises:
         InvalidArgument: there are none.
     """
+    return array.sqrt(sum_of_squares(gradients))
+
+
+def sum_of_squares(gradients: Sequence[AccelRef]) -> AccelRef:
+    """Return the sum of all squares, in float32 at least, as a buffer.
+
+    Raises:
+        InvalidArgument: there are none.
+    """
     if not gradients:
         raise InvalidArgument("norm: there are no gradients")
-    squares = [array.square(_wide(one)).sum() for one in gradients]
-    return array.sqrt(array.stack(squares).sum())
+    return array.stack([array.square(_wide(one)).sum() for one in gradients]).sum()
 
 
-def clip_by_norm(gradients: Mapping[str, AccelRef], most: float) -> tuple[Buffers, AccelRef]:
+def clip_by_norm(
+    gradients: Mapping[str, AccelRef], most: float, had: AccelRef | None = None
+) -> tuple[Buffers, AccelRef]:
     """Return gradients scaled down together to a norm, as torch.nn.utils.clip_grad_norm_.
 
     The second is the norm that they had. Nothing blocks.
+
+    Parameters:
+        had: that norm, where these are not all gradients that count.
 
     Raises:
         InvalidArgument: `most` is no number above 0, or there are none.
     """
     if not most > 0:
         raise InvalidArgument(f"clip_by_norm: most is {most!r}; it is a number above 0")
-    had = norm(list(gradients.values()))
+    if had is None:
+        had = norm(list(gradients.values()))
     factor = array.minimum(most / (had + 1e-6), 1.0)
     return {name: _scaled(g, factor) for name, g in gradients.items()}, had
 

@@ -5,7 +5,7 @@ A step is handle expressions, element by element, which a context computes toget
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from accel_lab.blueprints.train.optimizers.schedules import Schedule
 from accel_lab.compute.message.buffer import AccelRef
@@ -37,12 +37,26 @@ class Optimizer(ABC):
 
     Attributes:
         rate: the learning rate, or a schedule of it.
+        is_elementwise: whether an element after a step depends on no other, so that a parameter may
+            be cut into pieces.
     """
+
+    is_elementwise: ClassVar[bool] = True
 
     def __init__(self, rate: float | Schedule) -> None:
         if not callable(rate) and not rate >= 0:
             raise InvalidArgument(f"{type(self).__name__}: rate is {rate!r}; it is at least 0")
         self.rate = rate
+
+    def require_elementwise(self, trainer: str) -> None:
+        """Refuse to work on pieces of parameters where that gives other numbers.
+
+        Raises:
+            InvalidArgument: it does.
+        """
+        if not self.is_elementwise:
+            text = f"{type(self).__name__} looks at whole parameters, and they are cut into pieces"
+            raise InvalidArgument(f"{trainer}: {text}; take one as AdamW")
 
     def rate_at(self, step: int) -> float:
         """Return the learning rate of a step; the first is 0."""

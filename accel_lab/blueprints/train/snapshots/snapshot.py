@@ -1,6 +1,6 @@
 """What there was after a step, and what keeps it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -33,14 +33,16 @@ class Asked(NamedTuple):
     Attributes:
         step: how many steps were done.
         arrays: those that are there.
-        replies: those that were asked for.
+        replies: those that were asked for, each in parts.
         facts: numbers beside them.
+        joined: returns the whole of an array, by its name, of its parts.
     """
 
     step: int
     arrays: Mapping[str, Array]
-    replies: Mapping[str, Reply[Array]]
+    replies: Mapping[str, Sequence[Reply[Array]]]
     facts: dict[str, float]
+    joined: Callable[[str, Sequence[Array]], Array]
 
     def arrived(self) -> Snapshot | None:
         """Wait for the arrays; None where a fault took one.
@@ -50,8 +52,8 @@ class Asked(NamedTuple):
         """
         found = dict(self.arrays)
         try:
-            for name, reply in self.replies.items():
-                found[name] = np.asarray(reply.result())
+            for name, parts in self.replies.items():
+                found[name] = self.joined(name, [np.asarray(one.result()) for one in parts])
         except AccelError as error:
             if not is_fault(error):
                 raise

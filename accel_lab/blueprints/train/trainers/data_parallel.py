@@ -1,24 +1,26 @@
 """A trainer on all ranks of a world, each with its rows of a batch."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
+from typing import Unpack
 
 import numpy.typing as npt
 
-from accel_lab.blueprints.train.optimizers.clipping import LossScale
+from accel_lab.blueprints.train.exchange.buckets import BUCKET_BYTES, Buckets
 from accel_lab.blueprints.train.optimizers.optimizer import Optimizer
-from accel_lab.blueprints.train.snapshots.snapshot import Keeper
-from accel_lab.blueprints.train.trainers.buckets import Buckets
-from accel_lab.blueprints.train.trainers.training import Batch, Loss, Training
-from accel_lab.compute.device import Device
-from accel_lab.compute.message.buffer import AccelRef
-from accel_lab.errors import AccelError, InvalidArgument
+from accel_lab.blueprints.train.trainers.by_rows import by_rows, in_buckets
+from accel_lab.blueprints.train.trainers.on_world import OnWorld
+from accel_lab.blueprints.train.trainers.options import (
+    Batch,
+    Batches,
+    Loss,
+    Options,
+    require_count,
+)
+from accel_lab.blueprints.train.trainers.training import Computed
 from accel_lab.world.world import World
 
-BUCKET_BYTES = 25 << 20
-"""As PyTorch's DistributedDataParallel has it."""
 
-
-class DataParallelTrainer(Training):
+class DataParallelTrainer(OnWorld):
     """Trains on all ranks of a world: each has all parameters, and some rows of each batch.
 
     Gradients are weighted by the rank's share of the rows and summed, so the loss is that of the
@@ -30,8 +32,7 @@ class DataParallelTrainer(Training):
 
     Parameters:
         bucket_bytes: how large a bucket is.
-        loss, parameters, optimizer, batches, clip_norm, loss_scale, compute, snapshots, every: as
-            `Trainer` has them.
+        loss, parameters, optimizer, batches, options: as `Trainer` has them.
     """
 
     def __init__(
@@ -40,55 +41,19 @@ class DataParallelTrainer(Training):
         loss: Loss,
         parameters: Mapping[str, npt.ArrayLike],
         optimizer: Optimizer,
-        batches: Callable[[int], Batch],
+        batches: Batches,
         *,
         bucket_bytes: int = BUCKET_BYTES,
-        clip_norm: float | None = None,
-        loss_scale: LossScale | None = None,
-        compute: str | None = None,
-        snapshots: Keeper | None = None,
-        every: int = 25,
+        **options: Unpack[Options],
     ) -> None:
-        if type(bucket_bytes) is not int or bucket_bytes < 1:
-            text = f"bucket_bytes is {bucket_bytes!r}; it is an integer from 1"
-            raise InvalidArgument(f"DataParallelTrainer: {text}")
-        self.world = world
+        require_count(self, "bucket_bytes", bucket_bytes)
+        self.loss = loss
         self.bucket_bytes = bucket_bytes
-        self._devices = world.devices
-        super().__init__(
-            loss,
-            parameters,
-            optimizer,
-            batches,
-            clip_norm=clip_norm,
-            loss_scale=loss_scale,
-            compute=compute,
-            snapshots=snapshots,
-            every=every,
+        super().__init__(world, parameters, optimizer, batches, **options)
+
+    def computed(self, batch: Batch, scale: float) -> Computed:
+        """Send each rank's loss; sum the gradients while they are computed."""
+        losses, turns = by_rows(self, self.loss, batch, scale)
+        return Computed(
+            losses, in_buckets(turns, Buckets(self.world, self.bucket_bytes, self.hear))
         )
-
-    @property
-    def devices(self) -> Sequence[Device]:
-        """The ranks, as they were when the state was last seen to."""
-        return self._devices
-
-    def reduced(
-        self, ranks: Sequence[Iterator[tuple[int, AccelRef]]]
-    ) -> list[list[tuple[int, AccelRef]]]:
-        """Return each rank's gradients, summed over all ranks."""
-        buckets = Buckets(self.world, self.bucket_bytes, self.hear)
-        # All ranks compute the same, so their gradients come in one order.
-        for row in zip(*ranks, strict=True):
-            buckets.add(row[0][0], [ref for _, ref in row])
-        return buckets.done()
-
-    def shorten(self) -> None:
-        """Do nothing: what a rank has lost is copied from another."""
-
-    def _is_fault(self, error: AccelError) -> bool:
-        return super()._is_fault(error) or self.world.devices != self._devices
-
-    def _heal(self) -> None:
-        self.world.ready()
-        self._devices = self.world.devices
-        super()._heal()

@@ -1,17 +1,17 @@
 """A trainer on one device."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import Unpack
 
 import numpy.typing as npt
 
 from accel_lab.actor.reply import Reply
-from accel_lab.blueprints.train.optimizers.clipping import LossScale
 from accel_lab.blueprints.train.optimizers.optimizer import Optimizer
-from accel_lab.blueprints.train.snapshots.snapshot import Keeper
-from accel_lab.blueprints.train.trainers.training import Batch, Loss, Training
+from accel_lab.blueprints.train.trainers.by_rows import by_rows
+from accel_lab.blueprints.train.trainers.options import Batch, Batches, Loss, Options
+from accel_lab.blueprints.train.trainers.training import Computed, Training
 from accel_lab.compute.device import Device
-from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.errors import AccelError, InvalidArgument
 
 
@@ -28,7 +28,7 @@ class Trainer(Training):
         compute: the dtype in which `loss` gets parameters and batch, as "float16", while parameters
             stay as they are.
         snapshots: where snapshots are kept; in memory when not given.
-        every: after how many steps there is a snapshot.
+        every: after how many steps there is a snapshot; 25 when not given.
     """
 
     def __init__(
@@ -37,38 +37,23 @@ class Trainer(Training):
         loss: Loss,
         parameters: Mapping[str, npt.ArrayLike],
         optimizer: Optimizer,
-        batches: Callable[[int], Batch],
-        *,
-        clip_norm: float | None = None,
-        loss_scale: LossScale | None = None,
-        compute: str | None = None,
-        snapshots: Keeper | None = None,
-        every: int = 25,
+        batches: Batches,
+        **options: Unpack[Options],
     ) -> None:
         self.device = device
+        self.loss = loss
         self._checkpoints: list[Reply[None]] = []
-        super().__init__(
-            loss,
-            parameters,
-            optimizer,
-            batches,
-            clip_norm=clip_norm,
-            loss_scale=loss_scale,
-            compute=compute,
-            snapshots=snapshots,
-            every=every,
-        )
+        super().__init__(parameters, optimizer, batches, **options)
 
     @property
     def devices(self) -> Sequence[Device]:
         """The one that trains."""
         return [self.device]
 
-    def reduced(
-        self, ranks: Sequence[Iterator[tuple[int, AccelRef]]]
-    ) -> list[list[tuple[int, AccelRef]]]:
-        """Return the gradients as they are."""
-        return [list(rank) for rank in ranks]
+    def computed(self, batch: Batch, scale: float) -> Computed:
+        """Send the loss of a batch, and its gradients."""
+        losses, turns = by_rows(self, self.loss, batch, scale)
+        return Computed(losses, [dict(turn) for turn in turns])
 
     def shorten(self) -> None:
         """Have the device keep its state on the host, so that what it rebuilds begins there."""
@@ -77,5 +62,5 @@ class Trainer(Training):
             with suppress(AccelError):  # no room: then more is done again
                 reply.result()
         with suppress(InvalidArgument):  # of a system that rebuilds nothing
-            for ref in self._states[0].values():
+            for ref in self.states[0].values():
                 self._checkpoints.append(self.device.checkpoint(ref))

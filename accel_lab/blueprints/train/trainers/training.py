@@ -1,27 +1,32 @@
 """What trainers have in common: steps that are whole or not at all, and what follows a fault."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from accel_lab.blueprints.train.autograd.gradients import gradients_in_turn
+from accel_lab.actor.reply import Reply
 from accel_lab.blueprints.train.autograd.variable import Variable
 from accel_lab.blueprints.train.faults import Hearing, is_fault
-from accel_lab.blueprints.train.optimizers.clipping import LossScale, are_finite, clip_by_norm
-from accel_lab.blueprints.train.optimizers.optimizer import Buffers, Optimizer
+from accel_lab.blueprints.train.optimizers.clipping import (
+    LossScale,
+    are_finite,
+    clip_by_norm,
+    sum_of_squares,
+)
+from accel_lab.blueprints.train.optimizers.optimizer import Buffers, Optimizer, slot_name
 from accel_lab.blueprints.train.snapshots.in_memory import InMemory
 from accel_lab.blueprints.train.snapshots.snapshot import Array, Asked, Keeper, Snapshot
+from accel_lab.blueprints.train.trainers.layout import Layout
+from accel_lab.blueprints.train.trainers.options import Batch, Batches, require_count
 from accel_lab.compute.arrays.dtypes import is_float, numpy_dtype
 from accel_lab.compute.device import Device
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.errors import AccelError, InvalidArgument
+from accel_lab.libraries import array
 
-Loss: TypeAlias = Callable[..., Variable]
-"""Returns the loss of parameters, by their names, and of a batch."""
-Batch: TypeAlias = Sequence[Any]
 R = TypeVar("R")
 LOSSES = ":losses"
 ATTEMPTS = 5
@@ -29,11 +34,23 @@ ATTEMPTS = 5
 _BACK_S = 120.0
 
 
+class Computed(NamedTuple):
+    """What a batch came to.
+
+    Attributes:
+        losses: those of its parts, each with its share of the whole one.
+        gradients: each rank's, by the names of parameters, summed over what all ranks computed.
+    """
+
+    losses: list[tuple[AccelRef, float]]
+    gradients: list[Buffers]
+
+
 class Attempt(NamedTuple):
     """A step that was sent.
 
     Attributes:
-        losses: each rank's, and its share of the whole one.
+        losses: as `Computed` has them.
         states: what each rank has after it.
         finite: whether all gradients are finite; None where nobody asks.
         norm: that of the gradients before they were clipped; None where they are not.
@@ -45,8 +62,8 @@ class Attempt(NamedTuple):
     norm: AccelRef | None
 
 
-class Training(ABC):
-    """Takes step after step on one rank or several, each of which has the same parameters.
+class Training(Layout):
+    """Takes step after step on one rank or several.
 
     A step makes new parameters, and the old ones are let go when it is whole. A fault in the middle
     of a step costs that step: it is done again, of the same parameters and the same batch. Where
@@ -56,6 +73,7 @@ class Training(ABC):
         step: how many steps are done.
         losses: that of each step, before it.
         norms: that of each step's gradients, if they are clipped.
+        states: what each rank has at present, parameters and slots by name.
         scale: the loss scale, if there is one.
         faults: what made a step be done again, the last one last.
         hear: of the present step: called before it waits, so that its failures are told of once.
@@ -65,10 +83,9 @@ class Training(ABC):
 
     def __init__(
         self,
-        loss: Loss,
         parameters: Mapping[str, npt.ArrayLike],
         optimizer: Optimizer,
-        batches: Callable[[int], Batch],
+        batches: Batches,
         *,
         clip_norm: float | None = None,
         loss_scale: LossScale | None = None,
@@ -77,9 +94,8 @@ class Training(ABC):
         every: int = 25,
     ) -> None:
         kind = type(self).__name__
-        if type(every) is not int or every < 1:
-            raise InvalidArgument(f"{kind}: every is {every!r}; it is an integer from 1")
-        self.loss, self.optimizer, self.batches = loss, optimizer, batches
+        require_count(self, "every", every)
+        self.optimizer, self.batches = optimizer, batches
         self.clip_norm, self.compute, self.every = clip_norm, compute, every
         self.snapshots: Keeper = snapshots or InMemory()
         self._first = {name: np.array(x) for name, x in parameters.items()}
@@ -94,11 +110,16 @@ class Training(ABC):
         self._first_scale = loss_scale
         self.faults: list[AccelError] = []
         self.scale: LossScale | None = None
-        self._states: list[Buffers] = []
+        self.states: list[Buffers] = []
         self._is_hurt = False
         self._begin()
 
     # The ranks.
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The names of the parameters."""
+        return list(self._first)
 
     @property
     @abstractmethod
@@ -106,10 +127,8 @@ class Training(ABC):
         """Those that train, at present."""
 
     @abstractmethod
-    def reduced(
-        self, ranks: Sequence[Iterator[tuple[int, AccelRef]]]
-    ) -> list[list[tuple[int, AccelRef]]]:
-        """Return each rank's gradients, summed over all ranks, with their places."""
+    def computed(self, batch: Batch, scale: float) -> Computed:
+        """Send what computes the losses of a batch, and their gradients times a scale."""
 
     # Training.
 
@@ -155,9 +174,21 @@ class Training(ABC):
         return self.losses[:]
 
     def _fetch(self) -> dict[str, Array]:
-        state = self._states[0]
-        replies = {name: state[name].device.get(state[name]) for name in self._first}
-        return {name: np.asarray(reply.result()) for name, reply in replies.items()}
+        return {
+            name: self.joined(name, [np.asarray(reply.result()) for reply in replies])
+            for name, replies in self._asked(self._first).items()
+        }
+
+    def _asked(self, names: Iterable[str]) -> dict[str, list[Reply[Array]]]:
+        """Ask for the parts of parameters and slots that are joined to whole ones."""
+        return {
+            name: [
+                state[name].device.get(state[name])
+                for rank, state in enumerate(self.states)
+                if name in state and self.is_kept(rank, name)
+            ]
+            for name in names
+        }
 
     def resume(self) -> int:
         """Go on from the newest snapshot, if there is one; return its step.
@@ -179,7 +210,7 @@ class Training(ABC):
         finite = attempt.finite is None or bool(attempt.finite.get())
         # From here on the step is whole.
         if finite:
-            self._states = attempt.states
+            self.states = attempt.states
             self.updates += 1
         if self.scale is not None:
             self.scale = self.scale.after(finite=finite)
@@ -221,51 +252,48 @@ class Training(ABC):
 
     def _send(self, batch: Batch) -> Attempt:
         """Send all of a step."""
-        devices, sent = self.devices, self.hear.sent
-        parts = self._parts(batch, len(devices))
+        sent = self.hear.sent
         scale = 1.0 if self.scale is None else self.scale.scale
-        losses, turns = [], []
-        for device, state, (part, share) in zip(devices, self._states, parts, strict=True):
-            variables = {name: Variable(state[name]) for name in self._first}
-            loss = self.loss(self._seen(variables), *self._put(device, part))
-            if not isinstance(loss, Variable):
-                kind = type(loss).__name__
-                raise InvalidArgument(f"loss is to return a variable, as train.mse, not {kind}")
-            losses.append((loss.value, share))
-            sent.append(loss.value)
-            by = list(variables.values())
-            turns.append(gradients_in_turn(loss, by, seed=share * scale))
+        losses, gradients = self.computed(batch, scale)
+        sent.extend(loss for loss, _ in losses)
+        sent.extend(one for rank in gradients for one in rank.values())
+        finite = norm = None
+        if self.scale is not None:
+            gradients = [
+                {name: ref * (1 / scale) for name, ref in rank.items()} for rank in gradients
+            ]
+            finite = self.agreed([are_finite(list(rank.values())) for rank in gradients])
+        if self.clip_norm is not None:
+            counted = [self.counted(rank, one) for rank, one in enumerate(gradients)]
+            squares = self.total([sum_of_squares(one) for one in counted])
+            norms = [array.sqrt(one) for one in squares]
+            norm, most = norms[0], self.clip_norm
+            gradients = [
+                clip_by_norm(rank, most, had)[0] for rank, had in zip(gradients, norms, strict=True)
+            ]
+        states = []
+        for rank, (state, own) in enumerate(zip(self.states, gradients, strict=True)):
+            states.append(self._updated(self.own(rank, state), own, state))
             self.hear()
-        names = list(self._first)
-        states, finite, norm = [], None, None  # the last two are the same on every rank
-        for rank, summed in enumerate(self.reduced(turns)):
-            gradients = {names[place]: ref for place, ref in summed}
-            sent.extend(gradients.values())
-            if self.scale is not None:
-                gradients = {name: ref * (1 / scale) for name, ref in gradients.items()}
-                finite = are_finite(list(gradients.values()))
-            if self.clip_norm is not None:
-                gradients, norm = clip_by_norm(gradients, self.clip_norm)
-            states.append(self._updated(rank, gradients))
-            self.hear()
-            sent.extend(states[-1].values())
+        states = self.shared(states)
+        self.hear()
+        sent.extend(one for state in states for one in state.values())
         return Attempt(losses, states, finite, norm)
 
-    def _updated(self, rank: int, gradients: Buffers) -> Buffers:
-        """Return a rank's state after a step."""
-        state = self._states[rank]
-        parameters = {name: state[name] for name in self._first}
+    def _updated(self, parameters: Buffers, gradients: Buffers, slots: Buffers) -> Buffers:
+        """Return a rank's parameters and slots after a step."""
         rate = self.optimizer.rate_at(self.step)
-        made, slots = self.optimizer.step(self.updates + 1, parameters, gradients, state, rate=rate)
-        return made | slots
+        number = self.updates + 1
+        made, kept = self.optimizer.step(number, parameters, gradients, slots, rate=rate)
+        return made | kept
 
-    def _seen(self, variables: dict[str, Variable]) -> dict[str, Variable]:
+    def seen(self, variables: dict[str, Variable]) -> dict[str, Variable]:
         """Return parameters in the dtype that is computed in."""
         if self.compute is None:
             return variables
         return {name: one.astype(self.compute) for name, one in variables.items()}
 
-    def _put(self, device: Device, part: Batch) -> list[Any]:
+    def put(self, device: Device, part: Batch) -> list[Any]:
         """Return a batch with its arrays on a device, floats in the dtype that is computed in."""
         given = []
         for one in part:
@@ -275,23 +303,6 @@ class Training(ABC):
             else:
                 given.append(one)
         return given
-
-    def _parts(self, batch: Batch, ranks: int) -> list[tuple[Batch, float]]:
-        """Return each rank's rows of a batch, and its share of all.
-
-        Raises:
-            InvalidArgument: there are fewer rows than ranks, or arrays of different lengths.
-        """
-        if ranks == 1:
-            return [(batch, 1.0)]
-        counts = {len(one) for one in batch if _has_rows(one)}
-        if len(counts) != 1 or min(counts) < ranks:
-            text = f"its arrays have {sorted(counts)} rows, and there are {ranks} ranks"
-            raise InvalidArgument(f"a batch cannot be shared out: {text}")
-        (count,) = counts
-        pieces = [np.array_split(one, ranks) if _has_rows(one) else [one] * ranks for one in batch]
-        rows = [len(one) for one in np.array_split(np.arange(count), ranks)]
-        return [([piece[rank] for piece in pieces], rows[rank] / count) for rank in range(ranks)]
 
     # After a fault.
 
@@ -304,7 +315,7 @@ class Training(ABC):
             device.ping().result(_BACK_S)
         states = self._found()
         if states is not None:
-            self._states = states
+            self.states = states
         elif (snapshot := self.snapshots.newest()) is not None:
             self._restore(snapshot)
         else:
@@ -314,7 +325,7 @@ class Training(ABC):
     def _found(self) -> list[Buffers] | None:
         """Return the present state of each rank; None where no rank has all of it."""
         whole = {}
-        for state in self._states:
+        for state in self.states:
             refs = state.values()
             if all(ref.is_valid for ref in refs):
                 whole[next(iter(refs)).device] = state
@@ -329,43 +340,50 @@ class Training(ABC):
     # What is kept.
 
     def _begin(self) -> None:
-        """Put the first parameters on each rank."""
+        """Put the first parameters on the ranks."""
         self.step = self.updates = 0
         self.losses: list[float] = []
         self.norms: list[float] = []
         self.scale = self._first_scale
-        self._states = []
-        for device in self.devices:
-            parameters = {name: device.put(x) for name, x in self._first.items()}
-            self._states.append(parameters | self.optimizer.begin(parameters))
+        self.states = self._put_cut(self._first)
+        for rank, state in enumerate(self.states):
+            state.update(self.optimizer.begin(self.own(rank, state)))
+
+    def _put_cut(self, arrays: Mapping[str, Array]) -> list[Buffers]:
+        """Put on each rank what it has of these."""
+        states = []
+        for rank, device in enumerate(self.devices):
+            parts = {name: self.cut(rank, name, x) for name, x in arrays.items()}
+            states.append({n: device.put(x) for n, x in parts.items() if x is not None})
+        return states
 
     def _take_snapshot(self) -> None:
         """Have what there is now kept; does not wait for it."""
-        replies = {name: ref.device.get(ref) for name, ref in self._states[0].items()}
+        names = dict.fromkeys(name for state in self.states for name in state)
         arrays = {LOSSES: np.array(self.losses, "float64")}
         if self.norms:
             arrays[f"{LOSSES}:norms"] = np.array(self.norms, "float64")
         facts: dict[str, float] = {"updates": self.updates}
         if self.scale is not None:
             facts |= {"scale": self.scale.scale, "good": self.scale.good}
-        self.snapshots.take(Asked(self.step, arrays, replies, facts))
+        self.snapshots.take(Asked(self.step, arrays, self._asked(names), facts, self.joined))
 
     def _restore(self, snapshot: Snapshot) -> None:
-        """Put a snapshot on each rank.
+        """Put a snapshot on the ranks.
 
         Raises:
             InvalidArgument: it is of other parameters, or of another optimizer.
         """
         arrays = {n: x for n, x in snapshot.arrays.items() if not n.startswith(LOSSES)}
-        state = self._states[0]
-        wanted = {name: f"{ref.dtype}{list(ref.shape)}" for name, ref in state.items()}
+        wanted = {}
+        for name, x in self._first.items():
+            for slot, shape in {"": x.shape, **self.optimizer.slots(x.shape)}.items():
+                wanted[slot_name(name, slot)] = f"{x.dtype}{list(shape)}"
         found = {name: f"{x.dtype}{list(x.shape)}" for name, x in arrays.items()}
         if found != wanted:
             text = f"it has {found}, and there are {wanted}"
             raise InvalidArgument(f"a snapshot of step {snapshot.step} does not fit: {text}")
-        self._states = [
-            {name: device.put(x) for name, x in arrays.items()} for device in self.devices
-        ]
+        self.states = self._put_cut(arrays)
         self.step, self.updates = snapshot.step, int(snapshot.facts["updates"])
         self.losses = [float(x) for x in snapshot.arrays[LOSSES]]
         self.norms = [float(x) for x in snapshot.arrays.get(f"{LOSSES}:norms", ())]
@@ -379,7 +397,3 @@ class Training(ABC):
         where = ", ".join(device.name for device in self.devices)
         last = f"loss {self.losses[-1]:.4g}, " if self.losses else ""
         return f"{type(self).__name__}(step {self.step}, {last}on {where})"
-
-
-def _has_rows(one: object) -> bool:
-    return isinstance(one, np.ndarray) and one.ndim > 0
