@@ -23,6 +23,7 @@ from accel_lab.blueprints.patterns.base.pattern import (
 from accel_lab.blueprints.patterns.base.record import Record
 from accel_lab.blueprints.patterns.base.request import Entry
 from accel_lab.blueprints.patterns.base.stage import Stage, as_stage
+from accel_lab.compute.events.patterns import Part
 from accel_lab.errors import InvalidArgument
 from accel_lab.pipeline.stage import require_count
 
@@ -126,6 +127,18 @@ class CascadeActor(PatternActor):
         super().__init__(record, limits)
         self._steps, self._make = steps, (form, max_batch, max_wait_s)
         self._batchers: list[Batcher] = []
+
+    noun = "stage"
+
+    def parts(self) -> tuple[Part, ...]:
+        """Return the stages."""
+        return tuple(map(self._part, self._steps, list(self._batchers)))
+
+    def _part(self, step: Step, batcher: Batcher) -> Part:
+        name = batcher.calls.stage.name
+        answered = int(self.record.more.get(f"answered by {name}", 0))
+        detail = f"cost {step.cost:g}, sure from {step.threshold:g}"
+        return Part(name, "", detail, batcher.waiting, batcher.running, answered)
 
     def started(self) -> None:
         """Make the batchers."""

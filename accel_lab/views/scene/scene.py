@@ -28,6 +28,7 @@ from accel_lab.compute.events.lifecycle import (
     RequestFailed,
     SuspensionFailed,
 )
+from accel_lab.compute.events.patterns import PatternLook, PatternsSampled
 from accel_lab.compute.events.samples import (
     Block,
     CellRun,
@@ -80,6 +81,7 @@ Sample = (
     | HealthSampled
     | NotebookSampled
     | WorldsSampled
+    | PatternsSampled
     | CollectiveEnded
     | SystemEnded
 )
@@ -121,6 +123,7 @@ class Scene:
         waits: the newest waits of the notebook's thread by their begin, the oldest first.
         levels: the used memory of each device, in bytes, from when on: what changed alone.
         worlds: the worlds, and the collective operations in them.
+        patterns: the patterns and agents, as they were last seen.
         unrecorded: of a moment in the past, what nothing tells of it, each with the reason.
     """
 
@@ -143,6 +146,7 @@ class Scene:
         self.waits: dict[float, HostWait] = {}
         self.levels: dict[str, deque[tuple[float, int]]] = {}
         self.worlds = Worlds()
+        self.patterns: tuple[PatternLook, ...] = ()
         self.unrecorded: dict[Topic, str] = {}
 
     def add(self, fact: Event) -> None:
@@ -159,6 +163,8 @@ class Scene:
             self._notebook(fact)
         elif isinstance(fact, LevelsSampled):
             self.levels.setdefault(fact.device, deque(maxlen=LEVELS)).extend(fact.levels)
+        elif isinstance(fact, PatternsSampled):
+            self.patterns = fact.patterns
         elif isinstance(fact, WORLD_TYPES):
             self.worlds.take(cast("WorldFact", fact))
         elif isinstance(fact, SystemEnded):
