@@ -132,11 +132,11 @@ class CascadeActor(PatternActor):
 
     def parts(self) -> tuple[Part, ...]:
         """Return the stages."""
-        return tuple(map(self._part, self._steps, list(self._batchers)))
+        return tuple(map(self._part, range(len(self._steps)), list(self._batchers)))
 
-    def _part(self, step: Step, batcher: Batcher) -> Part:
-        name = batcher.calls.stage.name
-        answered = int(self.record.more.get(f"answered by {name}", 0))
+    def _part(self, position: int, batcher: Batcher) -> Part:
+        step, name = self._steps[position], batcher.calls.stage.name
+        answered = self.record.done[str(position)]
         detail = f"cost {step.cost:g}, sure from {step.threshold:g}"
         return Part(name, "", detail, batcher.waiting, batcher.running, answered)
 
@@ -183,6 +183,7 @@ class CascadeActor(PatternActor):
         self._count("cost", step.cost)
         if position + 1 == len(self._steps) or confidence >= step.threshold:
             self._count(f"answered by {stage}", 1)
+            self.record.done[str(position)] += 1
             done = self.record.answered + 1
             whole = self._steps[-1].cost * done
             self.record.more["share of the last stage's cost"] = (

@@ -26,7 +26,6 @@ from accel_lab.compute.events.samples import (
     WorkTraced,
     WorldsSampled,
 )
-from accel_lab.display.counts import counted
 from accel_lab.display.sizes import size
 from accel_lab.errors import InvalidArgument, RecordingDamaged, RecordingError
 from accel_lab.uncopied import Uncopied
@@ -538,10 +537,16 @@ def _told(fact: Event) -> str:
         return f"{len(fact.done)} done, {len(fact.running)} running"
     if isinstance(fact, HealthSampled):
         return f"{fact.source}: {len(fact.readings)} readings"
-    if isinstance(fact, PatternsSampled):
-        return counted(len(fact.patterns), "pattern")
     if isinstance(fact, WorldsSampled):
         return ", ".join(f"{one.name} {one.state}, epoch {one.epoch}" for one in fact.worlds)
+    return _told_of_patterns(fact) if isinstance(fact, PatternsSampled) else _told_by_fields(fact)
+
+
+def _told_of_patterns(fact: PatternsSampled) -> str:
+    return ", ".join(f"{one.name} {one.answered} answered" for one in fact.patterns)
+
+
+def _told_by_fields(fact: Event) -> str:
     left_out = {"at", "device", "generation", "cause", "error"}
     fields = msgspec.structs.asdict(fact)
     return ", ".join(

@@ -159,12 +159,8 @@ class Scene:
             self._work(fact)
         elif isinstance(fact, HealthSampled):
             self.health.setdefault(fact.source, deque(maxlen=READINGS)).append(fact)
-        elif isinstance(fact, NotebookSampled):
-            self._notebook(fact)
-        elif isinstance(fact, LevelsSampled):
-            self.levels.setdefault(fact.device, deque(maxlen=LEVELS)).extend(fact.levels)
-        elif isinstance(fact, PatternsSampled):
-            self.patterns = fact.patterns
+        elif isinstance(fact, NotebookSampled | LevelsSampled | PatternsSampled):
+            self._beside(fact)
         elif isinstance(fact, WORLD_TYPES):
             self.worlds.take(cast("WorldFact", fact))
         elif isinstance(fact, SystemEnded):
@@ -198,6 +194,14 @@ class Scene:
         twin.health = {source: samples.copy() for source, samples in self.health.items()}
         twin.levels = {device: levels.copy() for device, levels in self.levels.items()}
         return twin
+
+    def _beside(self, sample: NotebookSampled | LevelsSampled | PatternsSampled) -> None:
+        if isinstance(sample, PatternsSampled):
+            self.patterns = sample.patterns
+        elif isinstance(sample, LevelsSampled):
+            self.levels.setdefault(sample.device, deque(maxlen=LEVELS)).extend(sample.levels)
+        else:
+            self._notebook(sample)
 
     def _notebook(self, sample: NotebookSampled) -> None:
         self.cells.update((one.start, one) for one in sample.cells)

@@ -302,7 +302,7 @@ class Service(Uncopied):
     """A pattern that runs, as its user has it.
 
     Attributes:
-        kind: what it is.
+        kind, place: what it is, and where it lives.
         policy: what becomes of faults, in words.
         name: what it is called in the tree and in errors.
         ref: its actor, which takes its typed messages.
@@ -317,6 +317,7 @@ class Service(Uncopied):
     )
 
     def __init__(self, place: Place, name: str, make: Callable[[Record], PatternActor]) -> None:
+        self.place = place
         for number in itertools.count(1):
             self.name = name if number == 1 else f"{name} {number}"
             self._record = record = Record(self.name, self.kind)
