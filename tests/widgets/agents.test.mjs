@@ -37,7 +37,7 @@ test("an edge says how often it was taken, whether a function chooses it, and wh
 test("a long name is cut in the drawing and whole in the table, and none is markup", () => {
   const name = "<a node with a very long name>";
   const text = html(state(agent([node(name)], [], { steps: [{ at: 1, run: 7, node: name }] })));
-  assert.match(text, /&#60;a node with a very l?…|&#60;a node with a ver…/);
+  assert.match(text, />&#60;a node with a very…</);
   assert.match(text, /scope="row">&#60;a node with a very long name&#62;/);
   assert.match(text, /run 7/);
 });
