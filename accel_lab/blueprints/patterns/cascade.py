@@ -115,6 +115,8 @@ class InferenceCascade(Service):
 class CascadeActor(PatternActor):
     """Has a batcher for each stage; a request's note is its stage and what it has cost."""
 
+    noun = "stage"
+
     def __init__(
         self,
         record: Record,
@@ -127,8 +129,6 @@ class CascadeActor(PatternActor):
         super().__init__(record, limits)
         self._steps, self._make = steps, (form, max_batch, max_wait_s)
         self._batchers: list[Batcher] = []
-
-    noun = "stage"
 
     def parts(self) -> tuple[Part, ...]:
         """Return the stages."""

@@ -200,14 +200,14 @@ class Share:
 class FairShareActor(PatternActor):
     """Has an account for each tenant; a request's note is its `Share`."""
 
+    noun = "tenant"
+
     def __init__(
         self, record: Record, limits: Limits, stage: Stage, tenants: Mapping[str, Tenant]
     ) -> None:
         super().__init__(record, limits)
         self._stage, self._virtual = stage, 0.0
         self._accounts = {name: Account(name, one) for name, one in tenants.items()}
-
-    noun = "tenant"
 
     def parts(self) -> tuple[Part, ...]:
         """Return the tenants."""

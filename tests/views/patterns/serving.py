@@ -66,7 +66,9 @@ def serve(lab: System) -> Serving:
             raise ValueError("a made-up mistake")
         return value
 
-    batching = DynamicBatchingServer(lab, lambda values: values, max_batch=4, name="embeddings")
+    batching = DynamicBatchingServer(
+        lab, lambda values: values, max_batch=4, max_wait_s=60.0, name="embeddings"
+    )
     for reply in [batching.ask(n) for n in range(8)]:
         reply.result(WAIT_S)
     tenants = {"research": Tenant(weight=2.0), "web": Tenant(weight=1.0)}

@@ -4,11 +4,17 @@ import gc
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from accel_lab import System, views
-from accel_lab.blueprints.agents import GraphAgent
-from accel_lab.blueprints.patterns import DynamicBatchingServer, InferenceCascade, Step
+from accel_lab.blueprints.agents import GraphAgent, SharedGpuStateCoordinator
+from accel_lab.blueprints.patterns import (
+    DynamicBatchingServer,
+    InferenceCascade,
+    ModelHotSwapServer,
+    Step,
+)
 from accel_lab.compute.events.patterns import PatternsSampled, looks
 from accel_lab.errors import InvalidArgument, StageFailed
 from accel_lab.testing import Bench
@@ -59,8 +65,12 @@ def test_views_say_what_statistics_say(lab: System) -> None:
     for reply in serving.replies:
         reply.result(WAIT_S)
     serving.fair.close()
+    serving.pool.close()
     found = by_name(views.patterns(lab).sample())
-    assert (found["shared model"]["state"], found["shared model"]["waiting"]) == ("stopped", 0)
+    for name, answered in (("shared model", 4), ("replicas", 7)):
+        assert (found[name]["state"], found[name]["waiting"]) == ("stopped", 0)
+        assert found[name]["answered"] == sum(one["done"] for one in found[name]["parts"])
+        assert found[name]["answered"] == answered
 
 
 def test_a_graph_says_where_runs_are_and_where_they_went(lab: System) -> None:
@@ -158,3 +168,21 @@ def test_a_cascade_shows_its_stages_while_requests_wait_in_them(lab: System) -> 
         assert waits.result(WAIT_S).stage == 1
         parts = by_name(view.sample())["cascade"]["parts"]
         assert [one.get("done", 0) for one in parts] == [0, 2]
+
+
+def test_generations_of_a_model_and_leases_of_a_state_are_parts(lab: System) -> None:
+    view = PatternsView(lab)
+    with ModelHotSwapServer(lab, lambda value: value, name="model") as server:
+        server.ask(1).result(WAIT_S)
+        server.swap(lambda value: -value).result(WAIT_S)
+        assert server.ask(1).result(WAIT_S).value == -1
+        old, new = by_name(view.sample())["model"]["parts"]
+        assert (old["name"], old["word"], old["done"]) == ("1", "kept", 1)
+        assert (new["name"], new["word"], new["done"]) == ("2", "serves", 1)
+    first = {"x": np.zeros(2)}
+    with SharedGpuStateCoordinator(lab, lab.devices[0], first, name="state") as shared:
+        lease = shared.acquire("write").result(WAIT_S)
+        (part,) = by_name(view.sample())["state"]["parts"]
+        assert (part["name"], part["word"]) == (str(lease.number), "writes")
+        shared.release(lease).result(WAIT_S)
+        assert "parts" not in by_name(view.sample())["state"]
