@@ -35,7 +35,7 @@ def html(state: State) -> str:
             f'<figure><img alt="{alt}" src="data:image/svg+xml;base64,{data}">'
             f"<figcaption>{said}</figcaption></figure>"
         )
-        parts.append(as_html(f"{one['name']}: nodes", NODES, _nodes(one), head=1))
+        parts.append(as_html(f"{one['name']}: nodes", NODES, _nodes(one)))
     return "".join(parts)
 
 

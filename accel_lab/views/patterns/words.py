@@ -35,10 +35,10 @@ def html(state: State) -> str:
     tables = []
     for one in state["patterns"]:
         rows = [(what, value) for what, value in figures(one)]
-        tables.append(as_html(headline(one), ("What", "Value"), rows, head=1))
+        tables.append(as_html(headline(one), ("What", "Value"), rows))
         if "parts" in one:
             caption = f"{one['name']}: {one['noun']}s"
-            tables.append(as_html(caption, *_parts(one), head=1))
+            tables.append(as_html(caption, *_parts(one)))
         if "decisions" in one:
             caption = f"{one['name']}: newest decisions"
             tables.append(as_html(caption, DECISIONS, _decisions(one)))

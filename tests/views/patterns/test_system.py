@@ -60,6 +60,7 @@ def test_views_say_what_statistics_say(lab: System) -> None:
     for said in ("shared model: fair share, running", "research", "batch 5, 6, 7, 8: full"):
         assert said in text
     assert "<td>weight 1, cost 2</td>" in html
+    assert '<th scope="row">research</th>' in html
 
     serving.gate.set()
     for reply in serving.replies:
@@ -101,6 +102,7 @@ def test_a_graph_says_where_runs_are_and_where_they_went(lab: System) -> None:
     assert by_name(agent, "nodes")["END"]["done"] == 2
     still = view._repr_mimebundle_()[0]
     assert 'src="data:image/svg+xml;base64,' in still["text/html"]
+    assert '<th scope="row">check</th>' in still["text/html"]
     assert "check" in still["text/plain"]
     assert "? answer (2)" in still["text/plain"]
 
