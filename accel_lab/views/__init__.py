@@ -3,6 +3,8 @@
 Runs in the notebook's process.
 """
 
+from accel_lab.views.agents.view import AgentsView as AgentsView
+from accel_lab.views.agents.view import agents as agents
 from accel_lab.views.canvas.view import CanvasView as CanvasView
 from accel_lab.views.canvas.view import canvas as canvas
 from accel_lab.views.collectives.view import CollectivesView as CollectivesView
@@ -21,6 +23,8 @@ from accel_lab.views.lab import LabView as LabView
 from accel_lab.views.lab import lab as lab
 from accel_lab.views.past.recording import Recording as Recording
 from accel_lab.views.past.recording import record as record
+from accel_lab.views.patterns.view import PatternsView as PatternsView
+from accel_lab.views.patterns.view import patterns as patterns
 from accel_lab.views.sidebar import SidebarView as SidebarView
 from accel_lab.views.sidebar import sidebar as sidebar
 from accel_lab.views.supervision import SupervisionView as SupervisionView

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from accel_lab import system
 from accel_lab.display.summary import as_html
 from accel_lab.errors import InvalidArgument, JournalError
+from accel_lab.views.agents.view import AgentsView
 from accel_lab.views.collectives.view import CollectivesView
 from accel_lab.views.health import HealthView
 from accel_lab.views.journal_view import JournalView
@@ -20,6 +21,7 @@ from accel_lab.views.kernels import KernelsView
 from accel_lab.views.lab_lines import lines_of
 from accel_lab.views.past.recording import Recording
 from accel_lab.views.past.replayable import Replayable, replayable_of
+from accel_lab.views.patterns.view import PatternsView
 from accel_lab.views.scene.observer import Lab, Source, Want
 from accel_lab.views.scene.scene import Scene
 from accel_lab.views.supervision import SupervisionView
@@ -39,10 +41,12 @@ PARTS: tuple[type[View], ...] = (
     VramView,
     HealthView,
     CollectivesView,
+    PatternsView,
+    AgentsView,
     JournalView,
 )
-"""In the order in which they are read; the last only of what can be looked back at, and the one
-before it only of a system that has or had a world."""
+"""In the order in which they are read; the last only of what can be looked back at, and the three
+before it only of a system that has something to show in them."""
 
 
 class LabView(View):
@@ -87,8 +91,12 @@ class LabView(View):
 
     def _present(self, scene: Scene) -> list[tuple[str, View]]:
         """Return the parts that have something to show, by their names."""
-        absent = "" if scene.worlds.shown() else CollectivesView.name
-        return [(name, part) for name, part in self.parts.items() if name != absent]
+        shown = {
+            CollectivesView.name: bool(scene.worlds.shown()),
+            PatternsView.name: bool(scene.patterns),
+            AgentsView.name: any(one.ways for one in scene.patterns),
+        }
+        return [(name, part) for name, part in self.parts.items() if shown.get(name, True)]
 
     def do_part(self, part: str, message: dict[str, Any]) -> None:
         """Carry out the command of a part; blocks as the part's own does.

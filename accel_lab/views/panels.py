@@ -16,6 +16,7 @@ import msgspec
 from accel_lab import open_systems
 from accel_lab.errors import InvalidArgument
 from accel_lab.system import System
+from accel_lab.views.agents.view import AgentsView
 from accel_lab.views.collectives.view import CollectivesView
 from accel_lab.views.first_minute import FirstMinuteView
 from accel_lab.views.health import HealthView
@@ -23,6 +24,7 @@ from accel_lab.views.journal_view import JournalView
 from accel_lab.views.kernels import KernelsView
 from accel_lab.views.lab import LabView
 from accel_lab.views.past.replayable import replayable_of
+from accel_lab.views.patterns.view import PatternsView
 from accel_lab.views.sidebar import SidebarView
 from accel_lab.views.supervision import SupervisionView
 from accel_lab.views.timeline import TimelineView
@@ -39,12 +41,14 @@ RATES_HZ: dict[type[View], float] = {SidebarView: 4.0}
 GONE_S = 60.0
 """A panel that no page has named for so long is gone with its page."""
 KINDS: dict[str, Callable[[System], View]] = {
+    "agents": AgentsView,
     "collectives": CollectivesView,
     "first_minute": FirstMinuteView,
     "health": HealthView,
     "journal": lambda system: JournalView(replayable_of(system)),
     "kernels": KernelsView,
     "lab": LabView,
+    "patterns": PatternsView,
     "sidebar": SidebarView,
     "supervision": SupervisionView,
     "timeline": TimelineView,

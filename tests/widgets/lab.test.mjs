@@ -5,6 +5,7 @@ import { test } from "node:test";
 
 import { Bus } from "../../widgets/shared/bus.js";
 import { toHtml } from "../../widgets/shared/dom.js";
+import { agentsView, drawAgents } from "../../widgets/agents/draw.js";
 import { collectivesView, drawCollectives } from "../../widgets/collectives/draw.js";
 import { drawCompact } from "../../widgets/lab/compact.js";
 import { drawLabBar, drawLabHead, labBarView, labSeconds } from "../../widgets/lab/draw.js";
@@ -12,6 +13,7 @@ import { drawLabInspector, labBuffers, labEvents } from "../../widgets/lab/inspe
 import { LabKept } from "../../widgets/lab/kept.js";
 import { LAB_WIDE_PX, labColumns, labTabKey } from "../../widgets/lab/layout.js";
 import { labPacks } from "../../widgets/lab/mount.js";
+import { drawPatterns, patternsView } from "../../widgets/patterns/draw.js";
 import { LAB_PARTS } from "../../widgets/lab/parts.js";
 import { html as treeHtml } from "../../widgets/tree/tree.js";
 
@@ -39,14 +41,16 @@ const STATE = {
 const bar = (state, more = {}) => toHtml(...drawLabBar(state, { selection: null, span: null, paused: false, stale: null, replay: null, ...more }).filter(Boolean));
 
 test("every part has a name, a title and what mounts it", () => {
-  assert.deepEqual(LAB_PARTS.map(({ name }) => name), ["tree", "supervision", "timeline", "kernels", "vram", "health", "collectives", "journal"]);
+  assert.deepEqual(LAB_PARTS.map(({ name }) => name), ["tree", "supervision", "timeline", "kernels", "vram", "health", "collectives", "patterns", "agents", "journal"]);
   for (const { title, mount } of LAB_PARTS) assert.ok(title && typeof mount === "function");
 });
 
 test("a part that the past may be without says so, and leaves no live state there", () => {
   const may = LAB_PARTS.filter(({ absent }) => absent);
-  assert.deepEqual(may.map(({ name }) => name), ["collectives"]);
+  assert.deepEqual(may.map(({ name }) => name), ["collectives", "patterns", "agents"]);
   assert.match(toHtml(...drawCollectives(may[0].absent({ closed: false }), collectivesView())), /No world was seen then\./);
+  assert.match(toHtml(...drawPatterns(may[1].absent({ closed: false }), patternsView())), /No pattern was seen then\./);
+  assert.match(toHtml(...drawAgents(may[2].absent({ closed: false }), agentsView())), /No graph was seen then\./);
 });
 
 test("the bar says whose lab it is and that it is live", () => {

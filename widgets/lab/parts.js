@@ -2,10 +2,12 @@
 // title, what mounts it, whether it `pins` controls below all parts, whether it `scrolls` as a whole,
 // and what it draws in an `absent` state, as of a past without it; `layout.js` says where they stand.
 
+import { mountAgents } from "../agents/mount.js";
 import { mountCollectives } from "../collectives/mount.js";
 import { mountHealth } from "../health/mount.js";
 import { mountJournal } from "../journal/mount.js";
 import { mountKernels } from "../kernels/mount.js";
+import { mountPatterns } from "../patterns/mount.js";
 import { mountSupervision } from "../supervision/mount.js";
 import { mountTimeline } from "../timeline/mount.js";
 import { mountTree } from "../tree/mount.js";
@@ -19,5 +21,7 @@ export const LAB_PARTS = [
   { name: "vram", title: "Memory", mount: mountVram, scrolls: true },
   { name: "health", title: "Health", mount: mountHealth },
   { name: "collectives", title: "Collectives", mount: mountCollectives, absent: ({ closed }) => ({ lab: "", worlds: [], closed, past: true }) },
+  { name: "patterns", title: "Patterns", mount: mountPatterns, absent: ({ closed }) => ({ lab: "", patterns: [], closed, past: true }) },
+  { name: "agents", title: "Agents", mount: mountAgents, absent: ({ closed }) => ({ lab: "", agents: [], closed, past: true }) },
   { name: "journal", title: "Journal", mount: mountJournal, pins: true },
 ];

@@ -1,6 +1,7 @@
 """An agent that runs a graph, keeps where each run stands, and resumes it."""
 
 import pickle
+from collections import Counter
 from collections.abc import Mapping, MutableMapping
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
@@ -19,6 +20,7 @@ from accel_lab.blueprints.patterns.base.pattern import (
 )
 from accel_lab.blueprints.patterns.base.record import Record
 from accel_lab.blueprints.patterns.base.request import Entry, Infer, Stream
+from accel_lab.compute.events.patterns import Part, Passage
 from accel_lab.compute.message.validation import require_timeout
 from accel_lab.errors import AccelError, InvalidArgument
 from accel_lab.pipeline.stage import require_count
@@ -97,6 +99,7 @@ class GraphAgent(Service):
             graph=graph,
             checkpoints=self._checkpoints,
             max_running=max_running,
+            taken=Counter(),
         )
         super().__init__(place, name, make)
 
@@ -155,7 +158,13 @@ class Run:
 
 
 class GraphActor(PatternActor):
-    """Takes runs from step to step; nodes run in threads, and all else on the event loop."""
+    """Takes runs from step to step; nodes run in threads, and all else on the event loop.
+
+    Parameters:
+        taken: how often runs took each edge, by its position and its target; outlives restarts.
+    """
+
+    noun = "node"
 
     def __init__(
         self,
@@ -164,15 +173,42 @@ class GraphActor(PatternActor):
         graph: AgentGraph,
         checkpoints: Checkpoints,
         max_running: int,
+        taken: Counter[tuple[int, str]],
     ) -> None:
         super().__init__(record, limits)
         self._graph, self._checkpoints, self._most = graph, checkpoints, max_running
+        self._taken = taken
         self._runs: dict[int, Run] = {}
         self._stages: dict[str, Calls] = {}
+
+    def parts(self) -> tuple[Part, ...]:
+        """Return the nodes, with how many runs are at each."""
+        at = Counter(name for run in list(self._runs.values()) for name in list(run.calls))
+        return tuple(self._part(node, at[name]) for name, node in self._graph.nodes.items())
+
+    def _part(self, node: Node, running: int) -> Part:
+        record, name = self.record, node.name
+        where = "on " + ", ".join(one.name for one in node.stage.devices)
+        most = "" if node.visits is None else f"at most {node.visits} a run"
+        detail = ", ".join(filter(None, (where if node.stage.devices else "", most)))
+        return Part(name, "", detail, 0, running, record.done[name], record.missed[name])
+
+    def ways(self) -> tuple[Passage, ...]:
+        """Return the edges, with how often runs took each; any thread."""
+        return tuple(
+            Passage(
+                way.sources,
+                way.targets,
+                way.choose is not None,
+                tuple(self._taken[position, one] for one in way.targets),
+            )
+            for position, way in enumerate(self._graph.ways)
+        )
 
     def started(self) -> None:
         """Make what calls the nodes."""
         super().started()
+        self.record.ways = self.ways
         self._stages = {one.name: self.calls_of(one.stage) for one in self._graph.nodes.values()}
 
     def enqueue(self, entry: Entry) -> None:
@@ -234,11 +270,13 @@ class GraphActor(PatternActor):
         """Merge what the nodes of a step changed, and find those of the next."""
         at = run.at
         state = self._graph.merged(at.state, at.done)
-        joined, found = dict(at.joined), set[str]()
+        joined, found, taken = dict(at.joined), set[str](), list[tuple[int, str]]()
         for position, way in enumerate(self._graph.ways):
             arrived = {*joined.get(position, ()), *(set(way.sources) & set(at.step))}
             if arrived == set(way.sources):
-                found.update(way.chosen(state))
+                chosen = way.chosen(state)
+                found.update(chosen)
+                taken += [(position, one) for one in chosen]
                 joined.pop(position, None)
             elif arrived:
                 joined[position] = tuple(sorted(arrived))
@@ -251,6 +289,7 @@ class GraphActor(PatternActor):
                 text = f"node {name} of {self.record.name} ran {most} times, as often as it may"
                 raise VisitsExceeded(text, node=name, visits=most)
         self._keep(run, Checkpoint(state, step, {}, visits, joined))
+        self._taken.update(taken)
 
     def _done(
         self, run: Run, node: Node, answer: Any, error: BaseException | None, runs: int
@@ -260,6 +299,7 @@ class GraphActor(PatternActor):
             return
         del run.calls[node.name]
         if error is not None:
+            self.record.missed[node.name] += 1
             self._fail(run, node.name, error, runs)
         else:
             self._try(run, self._updated, run, node, answer, where=node.name)
@@ -268,6 +308,7 @@ class GraphActor(PatternActor):
     def _updated(self, run: Run, node: Node, answer: Any) -> None:
         update = node.update(answer)
         self._keep(run, run.at._replace(done={**run.at.done, node.name: update}))
+        self.record.done[node.name] += 1
         self.push(run.entry, (node.name, update))
         if len(run.at.done) == len(run.at.step):
             self._go_on(run)

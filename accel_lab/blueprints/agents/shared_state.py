@@ -20,6 +20,7 @@ from accel_lab.blueprints.patterns.base.pattern import Limits, PatternActor, Pla
 from accel_lab.blueprints.patterns.base.record import Record
 from accel_lab.blueprints.patterns.base.request import Entry
 from accel_lab.compute.device import Device, device_of
+from accel_lab.compute.events.patterns import Part
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.validation import require_seconds, require_word
 from accel_lab.errors import InvalidArgument
@@ -266,10 +267,17 @@ class SharedGpuStateCoordinator(Service):
 class StateActor(PatternActor):
     """Hands out leases in the order of requests; readers together, a writer alone."""
 
+    noun = "lease"
+
     def __init__(self, record: Record, limits: Limits, shelf: Shelf) -> None:
         super().__init__(record, limits)
         self._shelf = shelf
         self._leases: dict[int, tuple[Use, Timer]] = {}
+
+    def parts(self) -> tuple[Part, ...]:
+        """Return the leases that are out."""
+        held = list(self._leases.items())
+        return tuple(Part(str(number), f"{use}s", running=1) for number, (use, _) in held)
 
     def started(self) -> None:
         """Show the generation; there is no lease yet."""

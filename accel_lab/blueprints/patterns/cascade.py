@@ -23,6 +23,7 @@ from accel_lab.blueprints.patterns.base.pattern import (
 from accel_lab.blueprints.patterns.base.record import Record
 from accel_lab.blueprints.patterns.base.request import Entry
 from accel_lab.blueprints.patterns.base.stage import Stage, as_stage
+from accel_lab.compute.events.patterns import Part
 from accel_lab.errors import InvalidArgument
 from accel_lab.pipeline.stage import require_count
 
@@ -114,6 +115,8 @@ class InferenceCascade(Service):
 class CascadeActor(PatternActor):
     """Has a batcher for each stage; a request's note is its stage and what it has cost."""
 
+    noun = "stage"
+
     def __init__(
         self,
         record: Record,
@@ -126,6 +129,16 @@ class CascadeActor(PatternActor):
         super().__init__(record, limits)
         self._steps, self._make = steps, (form, max_batch, max_wait_s)
         self._batchers: list[Batcher] = []
+
+    def parts(self) -> tuple[Part, ...]:
+        """Return the stages."""
+        return tuple(map(self._part, range(len(self._steps)), list(self._batchers)))
+
+    def _part(self, position: int, batcher: Batcher) -> Part:
+        step, name = self._steps[position], batcher.calls.stage.name
+        answered = self.record.done[str(position)]
+        detail = f"cost {step.cost:g}, sure from {step.threshold:g}"
+        return Part(name, "", detail, batcher.waiting, batcher.running, answered)
 
     def started(self) -> None:
         """Make the batchers."""
@@ -170,6 +183,7 @@ class CascadeActor(PatternActor):
         self._count("cost", step.cost)
         if position + 1 == len(self._steps) or confidence >= step.threshold:
             self._count(f"answered by {stage}", 1)
+            self.record.done[str(position)] += 1
             done = self.record.answered + 1
             whole = self._steps[-1].cost * done
             self.record.more["share of the last stage's cost"] = (

@@ -27,6 +27,7 @@ from accel_lab.blueprints.patterns.base.pattern import (
 from accel_lab.blueprints.patterns.base.record import Record
 from accel_lab.blueprints.patterns.base.request import Entry, Infer, Stream
 from accel_lab.blueprints.patterns.base.stage import Stage, as_stage
+from accel_lab.compute.events.patterns import Part
 from accel_lab.compute.message.validation import require_timeout
 from accel_lab.errors import InvalidArgument, QueueFull
 from accel_lab.pipeline.stage import require_count
@@ -199,12 +200,25 @@ class Share:
 class FairShareActor(PatternActor):
     """Has an account for each tenant; a request's note is its `Share`."""
 
+    noun = "tenant"
+
     def __init__(
         self, record: Record, limits: Limits, stage: Stage, tenants: Mapping[str, Tenant]
     ) -> None:
         super().__init__(record, limits)
         self._stage, self._virtual = stage, 0.0
         self._accounts = {name: Account(name, one) for name, one in tenants.items()}
+
+    def parts(self) -> tuple[Part, ...]:
+        """Return the tenants."""
+        return tuple(map(self._part, self._accounts.values()))
+
+    def _part(self, one: Account) -> Part:
+        record, name = self.record, one.name
+        cost = record.more.get(f"cost of {name}", 0.0)
+        detail = f"weight {one.tenant.weight:g}, cost {cost:.6g}"
+        counts = one.running, record.done[name], record.missed[name]
+        return Part(name, "", detail, len(one.waiting), *counts)
 
     def started(self) -> None:
         """Get ready to call."""
@@ -280,7 +294,10 @@ class FairShareActor(PatternActor):
         share.call = self._hands.begin(entry.ask.value, done, part=part)
 
     def _done(self, entry: Entry, answer: Any, error: BaseException | None, runs: int) -> None:
-        entry.note.account.running -= 1
+        account: Account = entry.note.account
+        account.running -= 1
+        counts = self.record.done if error is None else self.record.missed
+        counts[account.name] += not entry.is_over
         if error is None:
             self.answer(entry, answer)
         else:

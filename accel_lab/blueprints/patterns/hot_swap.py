@@ -22,6 +22,7 @@ from accel_lab.blueprints.patterns.base.pattern import (
 from accel_lab.blueprints.patterns.base.record import Record
 from accel_lab.blueprints.patterns.base.request import Entry
 from accel_lab.blueprints.patterns.base.stage import Stage, as_stage
+from accel_lab.compute.events.patterns import Part
 from accel_lab.errors import Cancelled, InvalidArgument
 from accel_lab.pipeline.stage import require_count
 
@@ -174,6 +175,8 @@ class Trial:
 class SwapActor(PatternActor):
     """Has the calls of each generation; a request's note is its call and its generation."""
 
+    noun = "generation"
+
     def __init__(self, record: Record, limits: Limits, serving: Serving) -> None:
         super().__init__(record, limits)
         self._serving = serving
@@ -194,6 +197,18 @@ class SwapActor(PatternActor):
         kept = self._serving.number, self._serving.before
         self._serving.stages = {n: one for n, one in self._serving.stages.items() if n in kept}
         super().stopped()
+
+    def parts(self) -> tuple[Part, ...]:
+        """Return the generations that there are."""
+        return tuple(self._part(*one) for one in list(self._generations.items()))
+
+    def _part(self, number: int, calls: Calls) -> Part:
+        serving, trial = self._serving, self._trial
+        words = {serving.before: "kept", serving.number: "serves"}
+        word = "on trial" if trial is not None and trial.number == number else "drains"
+        answered = self.record.more.get(f"answered by {number}", 0)
+        more = 0, calls.running, answered, self.record.missed[str(number)]
+        return Part(str(number), words.get(number, word), calls.stage.name, *more)
 
     # --- requests ---
 
@@ -228,6 +243,7 @@ class SwapActor(PatternActor):
             self.record.more[count] = self.record.more.get(count, 0) + (not entry.is_over)
             self.answer(entry, Served(answer, number))
         else:
+            self.record.missed[str(number)] += not entry.is_over
             name = self._serving.stages[number].name
             self.fail(entry, stage_failed(self.record.name, name, entry.number, runs, error))
         if trial is not None:

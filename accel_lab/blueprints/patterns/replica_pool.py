@@ -22,10 +22,11 @@ from accel_lab.blueprints.patterns.base.replica import Chooser, Policy, Replica,
 from accel_lab.blueprints.patterns.base.request import Entry
 from accel_lab.blueprints.patterns.base.stage import Stage, as_stage
 from accel_lab.compute.device import Device
+from accel_lab.compute.events.patterns import Part
 from accel_lab.compute.message.validation import require_seconds, require_timeout, require_word
 from accel_lab.errors import InvalidArgument
 from accel_lab.pipeline.faults import is_fault
-from accel_lab.pipeline.stage import require_count
+from accel_lab.pipeline.stage import NO_WORK, require_count
 
 KNOWN = 3
 """After so many completions the speed of a replica is known."""
@@ -156,6 +157,8 @@ class Flight:
 class PoolActor(PatternActor):
     """Has the replicas; a request's note is its `Flight`."""
 
+    noun = "replica"
+
     def __init__(
         self,
         record: Record,
@@ -177,6 +180,24 @@ class PoolActor(PatternActor):
         """Make the replicas, as many as there were before a restart."""
         super().started()
         self._scale()
+
+    def parts(self) -> tuple[Part, ...]:
+        """Return the replicas."""
+        return tuple(map(self._look, list(self._replicas)))
+
+    def _look(self, one: Replica) -> Part:
+        where = "" if one.device is None else f"on {one.device.name}"
+        speed = f"{one.seconds * 1e3:.3g} ms each" if one.completed else ""
+        detail = ", ".join(filter(None, (where, speed)))
+        failed = self.record.missed[one.name]
+        return Part(one.name, self._word(one), detail, 0, one.running, one.completed, failed)
+
+    def _word(self, one: Replica) -> str:
+        if one.device is not None and one.device.state in NO_WORK:
+            return "lost"
+        if one.drains:
+            return "drains"
+        return "avoided" if self._is_avoided(one) else "serves"
 
     @handles(Scale)
     def scale(self, message: Scale) -> int:
@@ -303,6 +324,7 @@ class PoolActor(PatternActor):
         replica.running -= 1
         flight.under_way -= 1
         fault = error is not None and is_fault(error, has_another=True)
+        self.record.missed[replica.name] += error is not None
         if error is None:
             replica.complete(self.now - begun_at)
             told = f"{replica.completed} done, {replica.seconds * 1e3:.3g} ms each"

@@ -17,6 +17,7 @@ import msgspec
 
 from accel_lab.actor.events import ActorRestarted, ActorStopped, Event, warn_of
 from accel_lab.compute.events import lifecycle as facts
+from accel_lab.compute.events.patterns import PatternsSampled
 from accel_lab.compute.events.samples import (
     HealthSampled,
     MemorySampled,
@@ -32,7 +33,7 @@ from accel_lab.views.past.player import Line, Player
 from accel_lab.views.scene.fact_lines import decode, encode, header, read_header, stamp
 from accel_lab.views.scene.fault_mark import is_asked
 from accel_lab.views.scene.observer import Lab, Observer, Want, observer_of
-from accel_lab.views.scene.recap import beside_work
+from accel_lab.views.scene.recap import beside_devices, beside_work
 from accel_lab.views.scene.sample_changes import REPEATING, repeats, subject
 from accel_lab.views.scene.scene import SAMPLE_TYPES, Scene
 from accel_lab.views.widget.publisher import DEFAULT_HZ, PUBLISHER, check_rate
@@ -49,7 +50,7 @@ FAULTS = (
 UNSURE = (ActorRestarted, ActorStopped, facts.ContextLost, facts.RequestFailed)
 """Of these each says by itself whether it is one."""
 PIECE_BYTES = 4 << 20
-COVERING = (TreeSampled, MemorySampled)
+COVERING = (TreeSampled, MemorySampled, PatternsSampled)
 """What one of these says of a generation, the next says anew."""
 Cover = tuple[type[Event], str, int] | None
 _END = b'{"end":'
@@ -340,7 +341,7 @@ class Recorder(Uncopied):
         for fact in retell(self._observer.look()):
             self.take(fact)
         if not self._ended:
-            self._observer.want(self, ("memory", "work", "health"))
+            self._observer.want(self, ("memory", "work", "health", "patterns"))
             self._observer.followers.append(self.take)
         self._flush()
 
@@ -505,7 +506,7 @@ def retell(scene: Scene) -> Iterator[Event]:
     for readings in scene.health.values():
         yield from readings
     yield from beside_work(scene)
-    yield from scene.worlds.facts(scene.at)
+    yield from beside_devices(scene)
     if scene.tree is not None:
         yield TreeSampled(at=scene.at, root=scene.tree)
     if scene.closed:
@@ -538,6 +539,14 @@ def _told(fact: Event) -> str:
         return f"{fact.source}: {len(fact.readings)} readings"
     if isinstance(fact, WorldsSampled):
         return ", ".join(f"{one.name} {one.state}, epoch {one.epoch}" for one in fact.worlds)
+    return _told_of_patterns(fact) if isinstance(fact, PatternsSampled) else _told_by_fields(fact)
+
+
+def _told_of_patterns(fact: PatternsSampled) -> str:
+    return ", ".join(f"{one.name} {one.answered} answered" for one in fact.patterns)
+
+
+def _told_by_fields(fact: Event) -> str:
     left_out = {"at", "device", "generation", "cause", "error"}
     fields = msgspec.structs.asdict(fact)
     return ", ".join(

@@ -14,6 +14,7 @@ from accel_lab.compute.device import Device
 from accel_lab.compute.events.card_alarms import Alarms
 from accel_lab.compute.events.collectives import CollectiveEnded
 from accel_lab.compute.events.notebook_news import NotebookNews
+from accel_lab.compute.events.patterns import PatternsSampled, looks
 from accel_lab.compute.events.samples import (
     LevelsSampled,
     MemorySampled,
@@ -35,10 +36,10 @@ from accel_lab.views.scene.scene import FACT_TYPES, NEWS_TYPES, Scene
 from accel_lab.views.scene.seen import Seen
 from accel_lab.views.scene.worlds import HEALING_TYPES
 
-Want = Literal["memory", "work", "health"]
+Want = Literal["memory", "work", "health", "patterns"]
 """What is sampled only while a view needs it; the tree always is."""
 
-EVERY_S: dict[Want, float] = {"memory": 0.5, "work": 0.1, "health": 1.0}
+EVERY_S: dict[Want, float] = {"memory": 0.5, "work": 0.1, "health": 1.0, "patterns": 0.0}
 
 
 ANSWER_S = 1.0
@@ -183,6 +184,8 @@ class Observer(Uncopied):
             self._take(sample)
         if worlds.worlds or self.scene.worlds.in_use:
             self._take(worlds)
+        if self._is_due("patterns", now):
+            self._see_patterns(lab)
         for news in self._beside_work(tree):
             self._take(news)
         if self._is_due("health", now):
@@ -190,6 +193,11 @@ class Observer(Uncopied):
                 self._take(reading)
                 for alarm in self._alarms.look(reading):
                     lab.events.publish(alarm)
+
+    def _see_patterns(self, lab: Lab) -> None:
+        looked = looks(lab.events)
+        if looked or self.scene.patterns:
+            self._take(PatternsSampled(patterns=looked))
 
     def _beside_work(self, tree: Node) -> Iterator[LevelsSampled | NotebookSampled]:
         """Yield what is new of the notebook, and of how much memory is used."""
@@ -252,6 +260,9 @@ class Observer(Uncopied):
         last = self.scene.tree or tree
         if last is not None:
             self._take(TreeSampled(root=stopped(last)))
+        lab = self._lab()
+        if lab is not None and self._wanted.get("patterns"):
+            self._see_patterns(lab)  # what became of the last requests
         self._take(SystemEnded(name=self._name))
         self._following.close()
         self._following_worlds.close()

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterator
 
 from accel_lab.actor.events import Event
+from accel_lab.compute.events.patterns import PatternsSampled
 from accel_lab.compute.events.samples import (
     LevelsSampled,
     MemorySampled,
@@ -33,11 +34,18 @@ def recap(scene: Scene) -> Iterator[Event]:
     yield from beside_work(scene, cells=CELLS, waits=WAITS, levels=LEVELS)
     for samples in scene.health.values():
         yield from samples
-    yield from scene.worlds.facts(scene.at)
+    yield from beside_devices(scene)
     if scene.tree is not None:
         yield TreeSampled(at=scene.at, root=scene.tree)
     if scene.closed:
         yield SystemEnded(at=scene.at, name=scene.tree.name if scene.tree is not None else "")
+
+
+def beside_devices(scene: Scene) -> Iterator[Event]:
+    """Yield what is known of worlds and patterns."""
+    yield from scene.worlds.facts(scene.at)
+    if scene.patterns:
+        yield PatternsSampled(at=scene.at, patterns=scene.patterns)
 
 
 def beside_work(

@@ -3,6 +3,7 @@
 import msgspec
 
 from accel_lab.actor.events import Event
+from accel_lab.compute.events.patterns import PatternsSampled
 from accel_lab.compute.events.samples import (
     MemorySampled,
     TreeSampled,
@@ -10,7 +11,7 @@ from accel_lab.compute.events.samples import (
     WorldsSampled,
 )
 
-REPEATING = TreeSampled | MemorySampled | WorkTraced | WorldsSampled
+REPEATING = TreeSampled | MemorySampled | WorkTraced | WorldsSampled | PatternsSampled
 """What is sampled many times a second, also while nothing happens."""
 
 

@@ -28,6 +28,7 @@ from accel_lab.compute.events.lifecycle import (
     RequestFailed,
     SuspensionFailed,
 )
+from accel_lab.compute.events.patterns import PatternLook, PatternsSampled
 from accel_lab.compute.events.samples import (
     Block,
     CellRun,
@@ -80,6 +81,7 @@ Sample = (
     | HealthSampled
     | NotebookSampled
     | WorldsSampled
+    | PatternsSampled
     | CollectiveEnded
     | SystemEnded
 )
@@ -121,6 +123,7 @@ class Scene:
         waits: the newest waits of the notebook's thread by their begin, the oldest first.
         levels: the used memory of each device, in bytes, from when on: what changed alone.
         worlds: the worlds, and the collective operations in them.
+        patterns: the patterns and agents, as they were last seen.
         unrecorded: of a moment in the past, what nothing tells of it, each with the reason.
     """
 
@@ -143,6 +146,7 @@ class Scene:
         self.waits: dict[float, HostWait] = {}
         self.levels: dict[str, deque[tuple[float, int]]] = {}
         self.worlds = Worlds()
+        self.patterns: tuple[PatternLook, ...] = ()
         self.unrecorded: dict[Topic, str] = {}
 
     def add(self, fact: Event) -> None:
@@ -155,10 +159,8 @@ class Scene:
             self._work(fact)
         elif isinstance(fact, HealthSampled):
             self.health.setdefault(fact.source, deque(maxlen=READINGS)).append(fact)
-        elif isinstance(fact, NotebookSampled):
-            self._notebook(fact)
-        elif isinstance(fact, LevelsSampled):
-            self.levels.setdefault(fact.device, deque(maxlen=LEVELS)).extend(fact.levels)
+        elif isinstance(fact, NotebookSampled | LevelsSampled | PatternsSampled):
+            self._beside(fact)
         elif isinstance(fact, WORLD_TYPES):
             self.worlds.take(cast("WorldFact", fact))
         elif isinstance(fact, SystemEnded):
@@ -192,6 +194,14 @@ class Scene:
         twin.health = {source: samples.copy() for source, samples in self.health.items()}
         twin.levels = {device: levels.copy() for device, levels in self.levels.items()}
         return twin
+
+    def _beside(self, sample: NotebookSampled | LevelsSampled | PatternsSampled) -> None:
+        if isinstance(sample, PatternsSampled):
+            self.patterns = sample.patterns
+        elif isinstance(sample, LevelsSampled):
+            self.levels.setdefault(sample.device, deque(maxlen=LEVELS)).extend(sample.levels)
+        else:
+            self._notebook(sample)
 
     def _notebook(self, sample: NotebookSampled) -> None:
         self.cells.update((one.start, one) for one in sample.cells)

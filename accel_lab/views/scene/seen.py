@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from accel_lab.actor.events import Event
+from accel_lab.compute.events.patterns import PatternLook, PatternsSampled
 from accel_lab.compute.events.samples import (
     HealthSampled,
     MemorySampled,
@@ -29,9 +30,10 @@ HOLE_S = 2.5
 NODES = 100_000
 BLOCKS = 100_000
 RANKS = 100_000
+PARTS = 100_000
 SAMPLES = 3_600
 """How much is kept: rows of trees, blocks of memory, ranks of worlds and of what is under way in
-them, and samples of the health of each source."""
+them, parts and decisions of patterns, and samples of the health of each source."""
 T = TypeVar("T")
 
 
@@ -97,6 +99,7 @@ class Seen:
         self._trees: Spans[Node] = Spans(NODES)
         self._memory: dict[str, Spans[MemorySampled]] = {}
         self._worlds: Spans[WorldsSampled] = Spans(RANKS)
+        self._patterns: Spans[PatternsSampled] = Spans(PARTS)
         self._health: dict[str, deque[HealthSampled]] = {}
         self._untraced: dict[str, list[tuple[float, int]]] = {}
         if scene.tree is not None:
@@ -121,6 +124,10 @@ class Seen:
             ranks = (len(one.devices) * (1 + len(one.flights)) for one in fact.worlds)
             new = not repeats(fact, self._worlds.last)
             self._worlds.add(fact.at, fact, 1 + sum(ranks), is_new=new)
+        elif isinstance(fact, PatternsSampled):
+            parts = (1 + len(one.parts) + len(one.decisions) for one in fact.patterns)
+            new = not repeats(fact, self._patterns.last)
+            self._patterns.add(fact.at, fact, 1 + sum(parts), is_new=new)
         elif isinstance(fact, HealthSampled):
             kept = self._health.setdefault(fact.source, deque(maxlen=SAMPLES))
             kept.append(fact)
@@ -149,6 +156,11 @@ class Seen:
         """Return the worlds as they were; None where nobody looked."""
         span = self._worlds.at(at)
         return None if span is None else span.what
+
+    def patterns(self, at: float) -> tuple[PatternLook, ...]:
+        """Return the patterns as they were; none where nobody looked."""
+        span = self._patterns.at(at)
+        return () if span is None else span.what.patterns
 
     def health(self, at: float) -> dict[str, deque[HealthSampled]]:
         """Return the readings of the sources that were read then, up to then."""

@@ -208,6 +208,30 @@ def test_real_work_and_a_real_loss_are_seen_in_every_view(
             assert doubts(page) == []
 
 
+SERVING = "from tests.views.patterns.serving import serve; serving = serve(lab)"
+
+
+def test_what_another_process_serves_is_seen(page: "Page", url: str, tmp_path: Path) -> None:
+    from playwright.sync_api import expect
+
+    from tests.browser.jupyter import PATIENCE_S
+
+    patience: Any = {"timeout": 1000 * PATIENCE_S}
+    with Program(tmp_path, "server") as program:
+        row(page, "server", program.pid).click()
+        program.run(SERVING)
+        tab = page.get_by_role("tab", name="Patterns")
+        expect(tab).to_be_visible(**patience)
+        tab.click()
+        tenant = page.locator("[data-pattern='shared model'] tr[data-part='research']")
+        expect(tenant).to_have_class("al-patterns-at", **patience)
+        page.get_by_role("tab", name="Agents").click()
+        expect(page.locator(".al-agents-running")).to_have_attribute("data-node", "check")
+        program.run("serving.gate.set()")
+        check = page.locator(".al-agents-node[data-node='check'] .al-agents-words")
+        expect(check).to_have_text("4 done", **patience)
+
+
 FITS = """() => document.documentElement.scrollHeight <= window.innerHeight + 1"""
 
 LOSS = """

@@ -200,8 +200,8 @@ def test_every_file_of_the_front_end_belongs_to_a_view() -> None:
 
 
 def test_every_kind_of_view_has_its_entry() -> None:
-    kinds = ["canvas", "collectives", "dashboard", "health", "journal", "kernels", "lab"]
-    kinds += ["lab_compact", "sidebar", "supervision", "timeline", "tree", "vram"]
+    kinds = ["agents", "canvas", "collectives", "dashboard", "health", "journal", "kernels", "lab"]
+    kinds += ["lab_compact", "patterns", "sidebar", "supervision", "timeline", "tree", "vram"]
     assert sorted(map(assets.entry, kinds)) == VIEWS
 
 

@@ -106,7 +106,9 @@ def test_a_panel_that_no_page_names_any_more_is_dropped(
 
 def test_what_cannot_be_shown_is_refused_by_name(system: System) -> None:
     shown = Panels(Comm())
-    with pytest.raises(InvalidArgument, match="no view 'nothing'; there are collectives, f"):
+    with pytest.raises(
+        InvalidArgument, match="no view 'nothing'; there are agents, collectives, f"
+    ):
         shown.do_show("p", "nothing", "real")
     with pytest.raises(InvalidArgument, match="no system 'other'"):
         shown.do_show("p", "tree", "other")

@@ -10,6 +10,7 @@ from accel_lab import AccelRef, errors, views
 from accel_lab.display.table import WIDTH
 from accel_lab.system import System
 from accel_lab.views.widget.view import View
+from tests.views.patterns.serving import serve
 
 WAIT_S = 20.0
 
@@ -47,7 +48,9 @@ def system() -> Iterator[System]:
         with pytest.raises(errors.UserCodeError):
             device.run(lambda: 1 / 0).result(WAIT_S)
         running = device.run(time.sleep, 600.0)
+        serving = serve(lab)
         yield lab
+        serving.gate.set()
         running.cancel()
         world.close()
         lab.check()

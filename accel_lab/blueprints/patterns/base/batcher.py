@@ -107,6 +107,16 @@ class Batcher:
         self._members: dict[int, Member] = {}
         self._timer: Timer | None = None
 
+    @property
+    def waiting(self) -> int:
+        """How many wait; any thread."""
+        return sum(lane.count for lane in list(self._lanes.values()))
+
+    @property
+    def running(self) -> int:
+        """How many are in calls; any thread."""
+        return max(0, len(self._members) - self.waiting)
+
     def add(self, entry: Entry) -> None:
         """Have a request wait.
 

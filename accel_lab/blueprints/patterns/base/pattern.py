@@ -20,6 +20,7 @@ from accel_lab.blueprints.patterns.base.errors import RequestExpired
 from accel_lab.blueprints.patterns.base.record import PatternDecided, Record, Statistics
 from accel_lab.blueprints.patterns.base.request import Entry, Infer, Stream
 from accel_lab.blueprints.patterns.base.stage import Stage
+from accel_lab.compute.events.patterns import Part, offer
 from accel_lab.compute.message.validation import require_timeout, require_word
 from accel_lab.errors import AccelError, Cancelled, InvalidArgument, NameTaken, QueueFull
 from accel_lab.pipeline.stage import require_count
@@ -67,7 +68,13 @@ class Limits:
 
 
 class PatternActor(Actor):
-    """Holds requests; a subclass says in what order they begin (`enqueue`, `advance`)."""
+    """Holds requests; a subclass says in what order they begin (`enqueue`, `advance`).
+
+    Attributes:
+        noun: what its parts are, if it has some.
+    """
+
+    noun: ClassVar[str] = ""
 
     def __init__(self, record: Record, limits: Limits) -> None:
         self.record, self.limits = record, limits
@@ -94,6 +101,10 @@ class PatternActor(Actor):
 
     def left(self, entry: Entry) -> None:
         """Nobody waits any more for one that runs."""
+
+    def parts(self) -> tuple[Part, ...]:
+        """Return its tenants, replicas, stages and the like; any thread."""
+        return ()
 
     # --- what a subclass calls ---
 
@@ -265,6 +276,8 @@ class PatternActor(Actor):
         self.record.events = self.context.events
         self.record.held, self.record.queued = self.held, self.queued
         self.record.line = self._line
+        self.record.noun, self.record.parts = self.noun, self.parts
+        offer(self.context.events, self.record.name, self.record)
 
     def restarting(self, cause: AccelError) -> None:
         """Let go: whoever asked is told the cause."""
@@ -289,7 +302,7 @@ class Service(Uncopied):
     """A pattern that runs, as its user has it.
 
     Attributes:
-        kind: what it is.
+        kind, place: what it is, and where it lives.
         policy: what becomes of faults, in words.
         name: what it is called in the tree and in errors.
         ref: its actor, which takes its typed messages.
@@ -304,6 +317,7 @@ class Service(Uncopied):
     )
 
     def __init__(self, place: Place, name: str, make: Callable[[Record], PatternActor]) -> None:
+        self.place = place
         for number in itertools.count(1):
             self.name = name if number == 1 else f"{name} {number}"
             self._record = record = Record(self.name, self.kind)

@@ -1,14 +1,17 @@
 """What a pattern has done: counts that add up, times, and a journal of its decisions."""
 
-from collections import deque
-from collections.abc import Sized
+from collections import Counter, deque
+from collections.abc import Callable, Sized
 from typing import Any, NamedTuple
 
 from accel_lab.actor.events import Event, EventStream
+from accel_lab.compute.events.patterns import Decision, Part, Passage, PatternLook
 from accel_lab.display.table import as_html, as_text
 
 KEPT = 1_000
 """So many decisions, and times of answers, are kept."""
+SHOWN = 8
+"""So many decisions, and requests of one, are in a look."""
 COLUMNS = ("what", "value")
 
 
@@ -103,6 +106,12 @@ class Record:
         self.events: EventStream | None = None
         self.decisions: deque[PatternDecided] = deque(maxlen=KEPT)
         self.taken_s: deque[float] = deque(maxlen=KEPT)
+        self.done: Counter[str] = Counter()
+        self.missed: Counter[str] = Counter()
+        """By part of the pattern: what is answered, and what has failed."""
+        self.noun = ""
+        self.parts: Callable[[], tuple[Part, ...]] = tuple
+        self.ways: Callable[[], tuple[Passage, ...]] = tuple
 
     def decide(self, decision: str, requests: tuple[int, ...], why: str) -> None:
         """Note a decision, and publish it."""
@@ -138,6 +147,25 @@ class Record:
             taken[len(taken) * 99 // 100] if taken else 0.0,
             dict(self.more),
         )
+
+    def look(self) -> PatternLook:
+        """Return all of it with its parts and its newest decisions, as views have it."""
+        found = self.statistics()._asdict()
+        newest = list(self.decisions)[: -SHOWN - 1 : -1]
+        found["more"] = tuple((what, _text(one)) for what, one in found["more"].items())
+        return PatternLook(
+            **found,
+            noun=self.noun,
+            parts=self.parts(),
+            ways=self.ways(),
+            decisions=tuple(map(_decision, newest)),
+        )
+
+
+def _decision(fact: PatternDecided) -> Decision:
+    shown = fact.requests[:SHOWN]
+    more = len(fact.requests) - len(shown)
+    return Decision(fact.at, fact.decision, shown, more, fact.why)
 
 
 def _time(seconds: float) -> str:

@@ -1,0 +1,1 @@
+"""Patterns and agents, in a JupyterLab of their own."""
