@@ -18,7 +18,7 @@ class BudgetSpent(AccelError, fields=("tenant", "wanted", "left")):
         left: what it has.
     """
 
-    remedy = "Ask for fewer tokens, or give it more with deployment.grant(tenant, tokens)."
+    remedy = "Ask for fewer tokens, or give it more with deployment.accounts[tenant].grant(tokens)."
     tenant: str = ""
     wanted: int = 0
     left: int = 0
