@@ -25,7 +25,7 @@ def simulated(
     """Return each token's experts, the capacity and the loads, token by token."""
     tokens, count = gates.shape
     capacity = tokens if factor is None else math.ceil(factor * k * tokens / count)
-    ranked = [sorted(range(count), key=lambda e, t=t: (-gates[t, e], e)) for t in range(tokens)]
+    ranked = [np.lexsort((np.arange(count), -row)).tolist() for row in gates]
     got: list[list[int]] = [[] for _ in range(tokens)]
     loads = [0] * count
     for place in range(k if full == "drop" else count):
@@ -229,7 +229,7 @@ def test_what_does_not_fit_is_refused(worlds: tuple[System, Any]) -> None:
     lab, _ = worlds
     device, gate = lab.devices[0], np.zeros((WIDTH, 2), "f4")
     matrix = np.zeros((WIDTH, FEATURES), "f4")
-    for other, text in [
+    wrongs: list[tuple[dict[str, Any], str]] = [
         ({"gate": np.zeros(4, "f4")}, r"gate is \(width, experts\), .* not float32 \(4,\)"),
         ({"gate": np.zeros((4, 2), "i4")}, "not int32"),
         ({"experts": [matrix]}, "each of 2 experts, and there are 1"),
@@ -239,7 +239,8 @@ def test_what_does_not_fit_is_refused(worlds: tuple[System, Any]) -> None:
         ({"k": 0}, "k is a whole number"),
         ({"capacity_factor": 0}, "capacity_factor is a finite number above 0"),
         ({"full": "spill"}, "full"),
-    ]:
+    ]
+    for other, text in wrongs:
         options: dict[str, Any] = {"gate": gate, "experts": [matrix, matrix], **other}
         with pytest.raises(InvalidArgument, match=text):
             MoeRouter(lab, device, **options)

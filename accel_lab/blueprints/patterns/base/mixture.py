@@ -81,7 +81,10 @@ class Mixture:
         self._count(routed.balance, len(tokens))
         ends = np.cumsum([len(one) for one in values])[:-1]
         parts = [np.split(one, ends) for one in (value, routed.experts, routed.weights)]
-        return [Mixed(*one, routed.balance) for one in zip(*parts, strict=True)]
+        return [
+            Mixed(part, experts, weights, routed.balance)
+            for part, experts, weights in zip(*parts, strict=True)
+        ]
 
     def _ranks(self) -> tuple[Device, ...]:
         """Return where it should be now: a world may have lost a rank for good."""
