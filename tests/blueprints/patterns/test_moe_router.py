@@ -3,7 +3,6 @@
 import itertools
 import math
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,10 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accel_lab import Device, System
+from accel_lab import System
 from accel_lab.blueprints.patterns import DynamicBatchingServer, MoeRouter, route
-from accel_lab.blueprints.patterns.base.mixture import Mixture
-from accel_lab.blueprints.patterns.base.record import Record
 from accel_lab.blueprints.patterns.base.routing import Full
 from accel_lab.errors import InvalidArgument, StageFailed
 from accel_lab.libraries import array, blas
@@ -255,13 +252,3 @@ def test_what_does_not_fit_is_refused(worlds: tuple[System, Any]) -> None:
             router.ask(np.ones((2, 4))).result(60)
         with pytest.raises(StageFailed, match="gates of token 1 of a batch are not finite"):
             router.ask(np.array([[1, 1, 1, 1], [np.nan] * 4])).result(60)
-
-
-def test_every_backend_computes_a_mixture_alike(device: Device) -> None:
-    rng = np.random.default_rng(3)
-    gate, x = whole(rng, WIDTH, COUNT), whole(rng, 9, WIDTH)
-    experts = [whole(rng, WIDTH, FEATURES) for _ in range(COUNT)]
-    choose = partial(route, k=2, factor=0.5, full="next", normalize=True)
-    (found,) = Mixture(device, gate, experts, choose, Record("some", "kind"))([x])
-    wanted = mixed(x, gate, experts, 2, 0.5, "next")
-    np.testing.assert_allclose(found.value, wanted, rtol=1e-5, atol=1e-5)
