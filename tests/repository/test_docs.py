@@ -20,6 +20,7 @@ import pytest
 import accel_lab
 import accel_lab.blueprints.agents
 import accel_lab.blueprints.patterns
+import accel_lab.blueprints.serving
 import accel_lab.journal.events
 import accel_lab.onnx.errors
 import accel_lab.pipeline.events

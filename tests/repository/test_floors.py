@@ -72,7 +72,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"peers", "placement"},
         {"assembly", "cluster"},
     ),
-    "blueprints": ({EVERY_OTHER}, {"agents"}),
+    "blueprints": ({EVERY_OTHER}, {"agents", "serving"}),
     "libraries": ({"authoring"}, {EVERY_OTHER}, {"array"}, {"attention", "fft"}),
     "backends/cuda": (
         {"support"},
@@ -89,6 +89,14 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"weights"},
         {"model", "package"},
         {"session"},
+    ),
+    "blueprints/serving": (
+        {"errors", "model", "text"},
+        {"protocol", "steps", "tenants"},
+        {"replicas"},
+        {"deployment"},
+        {"http"},
+        {"server"},
     ),
     "blueprints/patterns": ({"base"}, {EVERY_OTHER}),
     "blueprints/agents": (
