@@ -14,6 +14,9 @@ from accel_lab.blueprints.train.losses import (
 from accel_lab.blueprints.train.losses import cross_entropy as cross_entropy
 from accel_lab.blueprints.train.losses import huber as huber
 from accel_lab.blueprints.train.losses import mse as mse
+from accel_lab.blueprints.train.models.gpt import GPT as GPT
+from accel_lab.blueprints.train.models.text import Text as Text
+from accel_lab.blueprints.train.models.text import sonnets as sonnets
 from accel_lab.blueprints.train.optimizers.adafactor import Adafactor as Adafactor
 from accel_lab.blueprints.train.optimizers.adam import Adam as Adam
 from accel_lab.blueprints.train.optimizers.adam import AdamW as AdamW
