@@ -108,7 +108,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
     "blueprints/train": (
         {"autograd", "faults"},
         {"batches", "losses", "optimizers", "snapshots"},
-        {"trainers"},
+        {"models", "parameter_server", "trainers"},
     ),
     "views": (
         {"scene"},

@@ -31,6 +31,12 @@ from accel_lab.blueprints.train.optimizers.schedules import InTurn as InTurn
 from accel_lab.blueprints.train.optimizers.schedules import Linear as Linear
 from accel_lab.blueprints.train.optimizers.schedules import StepDecay as StepDecay
 from accel_lab.blueprints.train.optimizers.sgd import SGD as SGD
+from accel_lab.blueprints.train.parameter_server.compression import Float16 as Float16
+from accel_lab.blueprints.train.parameter_server.compression import Int8 as Int8
+from accel_lab.blueprints.train.parameter_server.compression import TopK as TopK
+from accel_lab.blueprints.train.parameter_server.server import (
+    AsyncParameterServer as AsyncParameterServer,
+)
 from accel_lab.blueprints.train.snapshots.checkpoints import Checkpoints as Checkpoints
 from accel_lab.blueprints.train.snapshots.in_memory import InMemory as InMemory
 from accel_lab.blueprints.train.snapshots.snapshot import Snapshot as Snapshot

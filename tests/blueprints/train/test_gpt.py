@@ -74,9 +74,7 @@ def trainer_on(world: Any, of_step: Any = TEXT) -> train.DataParallelTrainer:
 def test_on_one_device_the_curve_is_that_of_a_plain_script(
     device: Device, theirs: list[float]
 ) -> None:
-    alone = train.Trainer(
-        device, MODEL.loss, PARAMETERS, train.AdamW(0.01), TEXT, clip_norm=1.0
-    )
+    alone = train.Trainer(device, MODEL.loss, PARAMETERS, train.AdamW(0.01), TEXT, clip_norm=1.0)
     ours = alone.run(STEPS)
     np.testing.assert_allclose(ours, theirs, rtol=0.01)
     assert ours[-1] < 0.85 * ours[0]  # it has learned something
