@@ -117,7 +117,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"autograd", "faults"},
         {"batches", "losses", "optimizers", "snapshots"},
         {"exchange"},
-        {"trainers"},
+        {"models", "parameter_server", "trainers"},
     ),
     "views": (
         {"scene"},

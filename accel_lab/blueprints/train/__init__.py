@@ -15,6 +15,9 @@ from accel_lab.blueprints.train.losses import (
 from accel_lab.blueprints.train.losses import cross_entropy as cross_entropy
 from accel_lab.blueprints.train.losses import huber as huber
 from accel_lab.blueprints.train.losses import mse as mse
+from accel_lab.blueprints.train.models.gpt import GPT as GPT
+from accel_lab.blueprints.train.models.text import Text as Text
+from accel_lab.blueprints.train.models.text import sonnets as sonnets
 from accel_lab.blueprints.train.optimizers.adafactor import Adafactor as Adafactor
 from accel_lab.blueprints.train.optimizers.adam import Adam as Adam
 from accel_lab.blueprints.train.optimizers.adam import AdamW as AdamW
@@ -29,6 +32,12 @@ from accel_lab.blueprints.train.optimizers.schedules import InTurn as InTurn
 from accel_lab.blueprints.train.optimizers.schedules import Linear as Linear
 from accel_lab.blueprints.train.optimizers.schedules import StepDecay as StepDecay
 from accel_lab.blueprints.train.optimizers.sgd import SGD as SGD
+from accel_lab.blueprints.train.parameter_server.compression import Float16 as Float16
+from accel_lab.blueprints.train.parameter_server.compression import Int8 as Int8
+from accel_lab.blueprints.train.parameter_server.compression import TopK as TopK
+from accel_lab.blueprints.train.parameter_server.server import (
+    AsyncParameterServer as AsyncParameterServer,
+)
 from accel_lab.blueprints.train.snapshots.checkpoints import Checkpoints as Checkpoints
 from accel_lab.blueprints.train.snapshots.in_memory import InMemory as InMemory
 from accel_lab.blueprints.train.snapshots.snapshot import Snapshot as Snapshot

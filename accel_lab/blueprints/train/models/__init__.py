@@ -1,0 +1,4 @@
+"""Networks to be trained, and what they are trained on.
+
+Runs in the notebook's process.
+"""
