@@ -336,6 +336,8 @@ class Dispatcher:
                     self.tracer.end(launch.trace)
                 if awaits or launch.is_decided_later:
                     self._verdicts.add(launch, timeout_s, awaits)
+                elif launch.at_once:
+                    self._reporter.answer([launch])
                 else:
                     self._completion.add(launch, stream, timeout_s, alone=alone)
         self.executing = None
@@ -497,6 +499,8 @@ class Dispatcher:
                 self.tracer.end(launch.trace)
             if awaits or launch.is_decided_later:
                 self._verdicts.add(launch, deferred.entry.timeout_s, awaits)
+            elif launch.at_once:
+                self._reporter.answer([launch])
             else:
                 self._completion.add(launch, launch.stream, deferred.entry.timeout_s)
         self._told[1] = self._told[0] = begun
