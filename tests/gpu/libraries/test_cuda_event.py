@@ -12,9 +12,9 @@ WAIT_S = 60.0
 SPIN = """
 extern "C" __global__ void spin(long long ns, unsigned *out) {
     unsigned long long now, end;
-    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
     end = now + ns;
-    while (now < end) asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+    while (now < end) asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
     out[0] = 1;
 }
 """
