@@ -19,6 +19,9 @@ _FUNCTIONS = "functions"
 _PARTS = "parts"
 """Stands for the order of the messages of which other devices have a part, too."""
 
+_ALL = "all"
+"""Stands for all that is sent behind a fence."""
+
 
 class Claim(NamedTuple):
     """What one message has while it runs or waits: buffers by id, and their storages."""
@@ -52,7 +55,7 @@ class Claims:
         claimed = self._exclusive
         message = entry.message
         around = looks_around(message)
-        if entry.place is not None and _PARTS in claimed:
+        if _ALL in claimed or (entry.place is not None and _PARTS in claimed):
             return True
         functions = around or _FUNCTIONS in claimed
         if functions and self._meets_functions(entry, around=around):
@@ -108,7 +111,14 @@ def waiting_claim_of(entry: Any) -> Claim:
     claim = claim_of(entry)
     if entry.place is not None:
         claim.exclusive.add(_PARTS)
+    if is_fence(entry.message):
+        claim.exclusive.add(_ALL)
     return claim
+
+
+def is_fence(message: Any) -> bool:
+    """Whether all that was sent before a message is enqueued before it, and all else behind it."""
+    return isinstance(message, Operation) and message.fence
 
 
 def looks_around(message: Any) -> bool:

@@ -5,6 +5,7 @@ what that one makes or writes; and so on behind a message that waits. Those that
 memory pass. A function that is not pure may write all that it names. It waits behind another
 function that waits, for they may share what they do not name, and so it does while something
 unfinished names memory that functions have had: it may see that through a global. `Claims` decides.
+A fence waits behind all of it, but for what only waits itself, and everything behind a fence.
 """
 
 import os
@@ -14,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from accel_lab.compute.dispatcher.claims import Claims, claim_of, waiting_claim_of
+from accel_lab.compute.dispatcher.claims import Claims, claim_of, is_fence, waiting_claim_of
 from accel_lab.compute.dispatcher.poller import Poller
 from accel_lab.compute.dispatcher.task import Task
 from accel_lab.compute.execution.launch import Later, Launch
@@ -52,6 +53,12 @@ class Deferred:
         """What it is a part of, as long as its work goes on; any thread."""
         future = self.future
         return None if future is None or future.done() else self.launch.group
+
+    @property
+    def only_waits(self) -> bool:
+        """Whether it makes and writes nothing, and only waits for something to happen."""
+        later = self.launch.deferred
+        return later is not None and later.way == "poll" and not self.claim.exclusive
 
     def resume(self) -> None:
         """Finish the launch; raises what the work raised."""
@@ -156,10 +163,15 @@ class Deferral:
             message.ids[:] = passing
             self._behind.append(type(entry)(0, 0, None, Free(held), None))
             return False
-        if not self._claims.forbid(entry):
+        if not self._claims.forbid(entry) and not (is_fence(message) and self._is_unfinished()):
             return False
         self.keep(entry)
         return True
+
+    def _is_unfinished(self) -> bool:
+        """Whether something was sent that is not enqueued yet."""
+        waits = any(type(entry.message) is not Free for entry in self._behind)
+        return waits or any(not one.only_waits for one in self.begun.values())
 
     def keep(self, entry: Any) -> None:
         """Keep an entry that has to wait, and what comes behind it in its place."""

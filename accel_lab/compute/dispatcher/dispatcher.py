@@ -336,6 +336,8 @@ class Dispatcher:
                     self.tracer.end(launch.trace)
                 if awaits or launch.is_decided_later:
                     self._verdicts.add(launch, timeout_s, awaits)
+                elif launch.at_once:
+                    self._reporter.answer([launch])
                 else:
                     self._completion.add(launch, stream, timeout_s, alone=alone)
         self.executing = None
@@ -495,11 +497,19 @@ class Dispatcher:
         else:
             if launch.trace is not None:
                 self.tracer.end(launch.trace)
-            if awaits or launch.is_decided_later:
-                self._verdicts.add(launch, deferred.entry.timeout_s, awaits)
-            else:
-                self._completion.add(launch, launch.stream, deferred.entry.timeout_s)
+            self._await_end(launch, deferred.entry.timeout_s, awaits)
         self._told[1] = self._told[0] = begun
+
+    def _await_end(
+        self, launch: Launch, timeout_s: float | None, awaits: Iterable[Undecided]
+    ) -> None:
+        """Have a launch answered that was deferred and is enqueued now."""
+        if awaits or launch.is_decided_later:
+            self._verdicts.add(launch, timeout_s, awaits)
+        elif launch.at_once:
+            self._reporter.answer([launch])
+        else:
+            self._completion.add(launch, launch.stream, timeout_s)
 
     def _require_wanted(self, seq: int) -> None:
         """Refuse what the notebook has taken back.

@@ -114,6 +114,8 @@ class Launch:
     """For how long the end of its work is worth being looked for without sleeping."""
     group: Group | None = None
     """What it knows of the other parts, if it is one of a message to several devices."""
+    at_once: bool = False
+    """Whether it is answered as soon as it is enqueued: its answer waits for no stream."""
     once: bool = False
     """Whether it uses what is gone the next time: a workspace, or an object that it holds."""
 

@@ -55,10 +55,14 @@ class Stream:
         """Run later work of this stream after `other` has finished its `operation`."""
         if self.seen.get(other, 0) < operation:
             self.native.wait(other.native.record())
-            self.seen[other] = other.operations
-            self.waits += 1
-            if self.waited is not None:
-                self.waited()
+            self.has_waited(other, other.operations)
+
+    def has_waited(self, other: "Stream", operation: int) -> None:
+        """Note that later work of this stream has been made to wait for that operation."""
+        self.seen[other] = max(operation, self.seen.get(other, 0))
+        self.waits += 1
+        if self.waited is not None:
+            self.waited()
 
 
 class Storage:

@@ -32,6 +32,8 @@ def is_sent_at_once(kind: type[Operation[Any]]) -> bool:
     """
     if kind.library == "upload":
         return True
+    if kind.fence:  # it is about what is sent before it
+        return False
     return answered_handle(kind) is not None and not any(operand_fields(kind))
 
 

@@ -80,6 +80,7 @@ class Operation(Message[R], frozen=True, array_like=True, eq=False):
         opaque: why it cannot be run again, if it cannot.
         uncaptured: why a graph cannot have it, if that is not seen by what it answers with.
         grouped: what its parts fail with together, if it has a part on each of several devices.
+        fence: whether all that was sent before is enqueued before it, and all else behind it.
         runs_user_code: whether it runs code of the user's, which may break the context.
         subject: the field of the thing after which people call it, as the kernel of a launch, or of
             its name.
@@ -95,6 +96,7 @@ class Operation(Message[R], frozen=True, array_like=True, eq=False):
     opaque: ClassVar[str] = ""
     uncaptured: ClassVar[str] = ""
     grouped: ClassVar[type[GroupAborted] | None] = None
+    fence: ClassVar[bool] = False
     runs_user_code: ClassVar[bool] = False
     subject: ClassVar[str] = ""
 

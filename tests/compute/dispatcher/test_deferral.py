@@ -28,6 +28,12 @@ class Write(Operation[AccelRef], frozen=True, array_like=True, eq=False):
     out: AccelRef
 
 
+class Fence(Operation[None], frozen=True, array_like=True, eq=False):
+    """A message behind all that was sent before."""
+
+    fence: ClassVar[bool] = True
+
+
 class View(Operation[AccelRef], frozen=True, array_like=True, eq=False):
     """A message that makes a view, once another buffer is there."""
 
@@ -182,3 +188,27 @@ def test_a_failure_of_the_work_is_raised_where_it_is_resumed(world: World) -> No
     world.defer(1, 10, fail, lambda _: pytest.fail("there is no value"))
     with pytest.raises(ZeroDivisionError):
         world.finish()
+
+
+def test_a_fence_waits_for_all_and_all_for_it(world: World) -> None:
+    gate = threading.Event()
+    world.defer(1, 10, gate.wait, lambda _: None)
+    assert world.deferral.hold_back(Entry(2, 0, None, Fence()))
+    assert world.deferral.hold_back(Entry(3, 11, None, Touch())), "it names nothing of the others"
+    gate.set()
+    world.finish()
+    assert [entry.seq for entry in world.deferral.released()] == [2, 3]
+    assert not world.deferral.hold_back(Entry(2, 0, None, Fence()))
+    assert not world.deferral.hold_back(Entry(3, 11, None, Touch()))
+
+
+def test_a_fence_passes_what_only_waits_itself(world: World) -> None:
+    gate = threading.Event()
+    unused: Any = None
+    looking = Touch(world.make(5))
+    launch = Launch(unused, world.stream, 1, 0, looking, None)
+    launch.poll(gate.is_set, lambda: None)
+    world.deferral.begin(Entry(1, 0, None, looking), launch)
+    assert not world.deferral.hold_back(Entry(2, 0, None, Fence()))
+    gate.set()
+    world.finish()
