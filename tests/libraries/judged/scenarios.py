@@ -242,7 +242,7 @@ def test_what_depends_on_it_says_so_after_a_loss(gpu: Device) -> None:
         with pytest.raises(DependencyFailed) as caught:
             ref.result(WAIT)
         assert "Cholesky: the minor of order 2 is not positive" in str(caught.value)
-        # Of a chain it names itself, what it needs that is gone, and the first; no more of the rest.
+        # Of a chain it names itself, what it needs that is gone, and the first one.
         assert str(caught.value).count("buffer") <= 3
     assert np.array_equal((x + 1).get(), GOOD + 1)
 
