@@ -98,7 +98,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"http"},
         {"server"},
     ),
-    "blueprints/patterns": ({"base"}, {EVERY_OTHER}),
+    "blueprints/patterns": ({"base"}, {"batching"}, {EVERY_OTHER}),
     "blueprints/agents": (
         {"chunking", "embedding_cache", "errors"},
         {"graph", "vector_index"},
