@@ -34,7 +34,7 @@ from accel_lab.libraries.authoring.registration import function_name, messages, 
 from accel_lab.library_modules import LIBRARIES, module_of
 from tests.cells import outputs_of
 from tests.conftest import require
-from tests.project import PROJECT, ROOT, requirements
+from tests.project import NEXT, PROJECT, ROOT, requirements
 
 DOCS = ROOT / "docs"
 README = ROOT / "README.md"
@@ -329,4 +329,4 @@ def test_every_dependency_has_its_reason() -> None:
 
 def test_changelog_begins_with_this_version() -> None:
     versions = re.findall(r"^## (\S+)", (DOCS / "changelog.md").read_text(), re.MULTILINE)
-    assert versions[0] == PROJECT["version"]
+    assert versions[0] == NEXT
