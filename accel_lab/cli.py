@@ -103,6 +103,23 @@ def lab(
 
 
 @app.command()
+def skills(
+    *,
+    folder: Annotated[Path, typer.Option("--dir", help="Where your assistant looks.")] = Path(
+        ".agents/skills"
+    ),
+) -> None:
+    """Copy accel_lab's skills for coding assistants to a folder of yours.
+
+    A file that you changed is never overwritten.
+    """
+    from accel_lab import tutorials
+
+    for path, outcome in tutorials.copy(folder, tutorials.packaged_skills()):
+        typer.echo(f"{outcome} {path}")
+
+
+@app.command()
 def demo(*, backend: Annotated[str, typer.Option(help="auto, host or cuda.")] = "auto") -> None:
     """Show the quickstart in the terminal: compute, kill the context's process, go on.
 

@@ -1,4 +1,4 @@
-"""The tutorials that come with accel_lab, and a copy of them that the user owns."""
+"""The tutorials and skills that come with accel_lab, and a copy of them that the user owns."""
 
 import shutil
 from collections.abc import Iterator
@@ -22,8 +22,14 @@ def packaged() -> Path:
     return inside if inside.is_dir() else PACKAGE.parent / "notebooks"
 
 
+def packaged_skills() -> Path:
+    """Give the folder of the skills for coding assistants, in the same two places."""
+    inside = PACKAGE / "_skills"
+    return inside if inside.is_dir() else PACKAGE.parent / "docs" / "skills"
+
+
 def copy(target: Path, source: Path | None = None) -> list[Copy]:
-    """Copy every tutorial into `target`, making it if needed; a file that is there stays as it is.
+    """Copy all of `source`, or every tutorial, into `target`; a file that is there stays as it is.
 
     Raises:
         OSError: `target` is no folder, or cannot be written.

@@ -111,7 +111,9 @@ def _notebook7() -> str | None:
 
 
 def _wheel() -> str | None:
-    missing = [name for name in ("build", "hatchling", "pip") if find_spec(name) is None]
+    missing = [
+        name for name in ("build", "hatch_vcs", "hatchling", "pip") if find_spec(name) is None
+    ]
     return f"not installed: {', '.join(missing)}" if missing else None
 
 

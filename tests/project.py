@@ -12,6 +12,10 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "accel_lab"
 PYPROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT: dict[str, Any] = PYPROJECT["project"]
+NEXT = PYPROJECT["tool"]["hatch"]["version"]["raw-options"]["fallback_version"].removesuffix(
+    ".dev0"
+)
+"""The version to come, or that of the tag."""
 UNFINISHED = shutil.ignore_patterns("*.pyc.*")
 """Of a copy of the project that saves compiling it: what another process is writing just now."""
 

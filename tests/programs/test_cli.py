@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
@@ -18,7 +19,7 @@ import pytest
 
 from accel_lab import jupyter, tutorials
 from tests.bare_python import BarePython
-from tests.project import PROJECT, ROOT, requirements
+from tests.project import ROOT, requirements
 
 
 def accel_lab(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -33,7 +34,7 @@ def accel_lab(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("command", ["doctor", "lab"])
+@pytest.mark.parametrize("command", ["doctor", "lab", "skills"])
 def test_help_lists_the_command_and_explains_it(command: str, tmp_path: Path) -> None:
     assert command in accel_lab("--help", cwd=tmp_path).stdout
     assert accel_lab(command, "--help", cwd=tmp_path).returncode == 0
@@ -66,7 +67,7 @@ def test_doctor_speaks_to_people_and_to_programs(tmp_path: Path) -> None:
 def test_version_is_said(tmp_path: Path) -> None:
     done = accel_lab("--version", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == f"accel-lab {PROJECT['version']}\n"
+    assert done.stdout == f"accel-lab {version('accel-lab')}\n"
 
 
 @pytest.mark.parametrize("command", ["doctor", "demo --backend host"])

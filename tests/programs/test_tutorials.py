@@ -63,3 +63,17 @@ def test_file_of_the_folders_name_is_an_error(tmp_path: Path, source: Path) -> N
 def test_checkout_reads_its_own_tutorials() -> None:
     assert tutorials.packaged() == ROOT / "notebooks"
     assert (tutorials.packaged() / tutorials.FIRST).is_file()
+
+
+def test_skills_are_copied_and_what_the_user_changed_is_kept(tmp_path: Path) -> None:
+    source = tutorials.packaged_skills()
+    copied = tutorials.copy(tmp_path, source)
+    assert {copy.outcome for copy in copied} == {"copied"}
+    mine = tmp_path / "start" / "SKILL.md"
+    assert mine in [copy.path for copy in copied]
+    assert mine.read_text() == (source / "start" / "SKILL.md").read_text()
+    mine.write_text("mine")
+    again = {copy.path: copy.outcome for copy in tutorials.copy(tmp_path, source)}
+    assert again.pop(mine) == "kept"
+    assert set(again.values()) == {"same"}
+    assert mine.read_text() == "mine"

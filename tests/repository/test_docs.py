@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+import yaml
 
 import accel_lab
 import accel_lab.blueprints.agents
@@ -35,11 +36,12 @@ from accel_lab.libraries.authoring.registration import function_name, messages, 
 from accel_lab.library_modules import LIBRARIES, module_of
 from tests.cells import outputs_of
 from tests.conftest import require
-from tests.project import PROJECT, ROOT, requirements
+from tests.project import NEXT, PROJECT, ROOT, requirements
 
 DOCS = ROOT / "docs"
 README = ROOT / "README.md"
 PAGES = [README, *sorted(DOCS.rglob("*.md"))]
+SKILLS = sorted(DOCS.glob("skills/*/SKILL.md"))
 MODULES = {name: module_of(name) for name in LIBRARIES}
 REFERENCE = DOCS / "reference"
 DECISIONS = sorted((DOCS / "decisions").glob("[0-9]*.md"))
@@ -92,6 +94,8 @@ def program(page: Path, needs: str = "") -> str:
 
 def programs() -> Iterator[tuple[Path, str]]:
     for page in PAGES:
+        if page in SKILLS:
+            continue
         for needs in sorted({block.needs for block in blocks(page)}):
             if program(page, needs):
                 yield page, needs
@@ -109,17 +113,41 @@ def name(page: Path) -> str:
 def test_python_on_a_page_runs(page: Path, needs: str, tmp_path: Path) -> None:
     if needs:
         require(needs)
+    _run(program(page, needs), tmp_path)
+
+
+def _run(source: str, folder: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", RUNNER],
-        input=program(page, needs),
+        input=source,
         capture_output=True,
         text=True,
-        cwd=tmp_path,
+        cwd=folder,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         timeout=100,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("needs", ["", "compiler"])
+def test_python_of_all_skills_runs(needs: str, tmp_path: Path) -> None:
+    """One after the other in one process, which starts once."""
+    if needs:
+        require(needs)
+    pages = [page for page in SKILLS if program(page, needs)]
+    assert len(pages) == (1 if needs else len(SKILLS) - 1)
+    _run("\n".join(program(page, needs) for page in pages), tmp_path)
+
+
+@pytest.mark.parametrize("page", SKILLS, ids=name)
+def test_a_skill_says_its_name_and_when_to_use_it(page: Path) -> None:
+    _, front, body = page.read_text().split("---\n", 2)
+    about = yaml.safe_load(front)
+    assert about.keys() == {"name", "description"}
+    assert about["name"] == f"accel-lab-{page.parent.name}"
+    assert 20 < len(about["description"]) <= 120
+    assert len(body.splitlines()) <= 60
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
@@ -330,4 +358,4 @@ def test_every_dependency_has_its_reason() -> None:
 
 def test_changelog_begins_with_this_version() -> None:
     versions = re.findall(r"^## (\S+)", (DOCS / "changelog.md").read_text(), re.MULTILINE)
-    assert versions[0] == PROJECT["version"]
+    assert versions[0] == NEXT

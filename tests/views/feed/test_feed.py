@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
 
@@ -50,7 +51,7 @@ def test_the_first_lines_say_who_speaks_and_of_what(lab: Lab, runtime: Path) -> 
     assert speaker == feed_lines.Speaker(
         feed=2,
         pid=os.getpid(),
-        version="0.1.0",
+        version=version("accel-lab"),
         program=process_gauge.program(),
         folder=str(Path.cwd()),
     )
