@@ -49,7 +49,8 @@ class Report(Printed, msgspec.Struct, frozen=True, kw_only=True):
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Say whether accel_lab can run, then what is there, then how each gap is closed."""
         del console, options
-        title = f"accel_lab {self.version}: {self.verdict}\n"
+        # The commit that a version of development names makes the line too long for a terminal.
+        title = f"accel_lab {self.version.partition('+')[0]}: {self.verdict}\n"
         yield Text(title, "bold", no_wrap=True, overflow="ignore")
         table = Table(box=None, pad_edge=False)
         for heading in ("", "what", "found"):

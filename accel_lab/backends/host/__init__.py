@@ -43,7 +43,7 @@ def device_name(index: int) -> str:
 
 def peer_links(indices: list[int]) -> "dict[tuple[str, str], Link]":
     """Return how each device reaches each other one: memory that their processes share."""
-    from accel_lab.backends.host.links import links_of
+    from accel_lab.backends.host.machine.links import links_of
 
     return links_of([device_name(index) for index in indices])
 

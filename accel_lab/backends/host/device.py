@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from accel_lab.backends.host.peak import watch_peak
+from accel_lab.backends.host.machine.peak import watch_peak
 from accel_lab.backends.libraries import makers
 from accel_lab.compute.arrays import jax_interop
 from accel_lab.compute.arrays.dtypes import NAMES, numpy_dtype

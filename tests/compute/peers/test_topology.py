@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from accel_lab import System, array
-from accel_lab.backends.host.links import node_of
+from accel_lab.backends.host.machine.links import node_of
 from accel_lab.compute.arrays.dtypes import NAMES, numpy_dtype
 from accel_lab.compute.device import Device
 from accel_lab.compute.peers.link import APART, SHARED, Distance, Link, distance

@@ -1,0 +1,1 @@
+"""What the host backend knows of the machine: its nodes of memory, and what a process took."""
