@@ -110,9 +110,8 @@ def test_a_wheel_needs_only_the_core_and_its_parts_are_listed(dist: Path, tmp_pa
     python = BarePython(tmp_path / "venv")
     python.link(PROJECT["dependencies"])
     pip = (sys.executable, "-m", "pip", "--python", python.python)
-    run(
-        *pip, "install", "--quiet", "--no-index", "--no-compile", wheel
-    )  # refuses a dependency that is not there
+    # Without an index it refuses a dependency that is not there.
+    run(*pip, "install", "--quiet", "--no-index", "--no-compile", wheel)
     done = python.run(python.python.with_name("accel-lab"), "doctor", "--json", cwd=tmp_path)
     assert json.loads(done.stdout)["host"], done.stderr
 
