@@ -2,9 +2,9 @@
 
     python -m tests.benchmarks.language --tokens 64 --texts 16 --json language.json
 
-So many texts side by side take turns with one alone. A token's products are matrices by one vector,
-so the peer reads each weight once and does nothing else: no attention, no norm. It takes turns, too,
-a token each. `--random` takes a small model that has learned nothing.
+So many texts side by side take turns with one alone. A token's products are matrices by one
+vector, so the peer reads each weight once and does nothing else: no attention, no norm. It takes
+turns, too, a token each. `--random` takes a small model that has learned nothing.
 """
 
 import argparse
