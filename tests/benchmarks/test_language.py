@@ -14,5 +14,7 @@ def test_a_rate_is_measured_beside_the_products(
     kept = tmp_path / "row.json"
     assert main(["--random", "--tokens", "3", "--json", str(kept)]) == 0
     row = json.loads(kept.read_text())
-    assert min(row["tokens_per_s"], row["products_per_s"], row["ratio"], row["first_s"]) > 0
+    rates = ("tokens_per_s", "products_per_s", "ratio", "first_s", "texts_tokens_per_s")
+    assert min(*map(row.get, rates), row["texts_ratio"]) > 0
+    assert row["texts"] == 16
     assert capsys.readouterr().out.startswith(f"{row['device']} | first_s ")

@@ -12,6 +12,7 @@ from accel_lab.blueprints.language import (
     LanguageModel,
     Session,
     Shape,
+    Texts,
     Tokenizer,
     Weights,
     smollm2,
@@ -71,6 +72,48 @@ def test_logits_are_those_of_numpy_in_whatever_parts_a_prompt_comes(
     for made, one in zip(found, wanted, strict=True):
         np.testing.assert_allclose(made.get(), one, rtol=2e-4, atol=2e-4)
     assert session.length == len(PROMPT)
+
+
+def test_texts_of_any_lengths_grow_side_by_side_and_make_room_for_others(
+    device: Device, weights: Weights
+) -> None:
+    texts = Texts(LanguageModel(device, weights), 6)  # of 16 tokens each
+    asked = {4: PROMPT, 0: PROMPT[:2], 9: [3] * 17}
+    rows = [texts.append([number], [tokens]) for number, tokens in asked.items()]
+    found = dict(zip(asked, np.concatenate([row.get() for row in rows]), strict=True))
+    for turn in range(3):
+        order = [9, 0, 4] if turn else [0, 4, 9]
+        for number in order:
+            wanted = logits(weights, asked[number])[-1]
+            np.testing.assert_allclose(found[number], wanted, rtol=2e-4, atol=2e-4)
+        added = [[7 * turn + number] for number in order]
+        found = dict(zip(order, texts.append(order, added).get(), strict=True))
+        asked |= {n: [*asked[n], *one] for n, one in zip(order, added, strict=True)}
+    assert texts.lengths == {number: len(tokens) for number, tokens in asked.items()}
+    texts.end([9, 0, 77])
+    again = texts.append([9], [[*PROMPT, *PROMPT]]).get()  # the number of one that has ended
+    np.testing.assert_allclose(again[0], logits(weights, PROMPT * 2)[-1], rtol=2e-4, atol=2e-4)
+    assert {cache.statistics().sequences for cache in texts.caches} == {2}
+    texts.free()
+
+
+def test_what_does_not_fit_beside_other_texts_is_refused(device: Device, weights: Weights) -> None:
+    texts = Texts(LanguageModel(device, weights), 3)
+    texts.append([1], [[3] * 30])
+    for numbers, tokens, text in [
+        ([2], [[3] * 17], "47 tokens take 4 pages of 16; there are 3"),
+        ([2, 1], [[3], [3, 4]], r"2 lists of tokens, of \[1, 2\] each, for texts \[2, 1\]"),
+        ([2, 2], [[3], [4]], "one list for each text"),
+        ([2], [], "0 lists of tokens"),
+        ([2], [[]], "0 tokens after 0; at least 1"),
+        ([2, 1], [[3], [101]], "101 is no token"),
+        ([1], [[3] * 67], "67 tokens after 30; .* 96 at most"),
+    ]:
+        with pytest.raises(InvalidArgument, match=text):
+            texts.append(numbers, tokens)
+    assert texts.lengths == {1: 30}
+    assert texts.append([2], [PROMPT]).get().shape == (1, TINY.vocabulary)
+    texts.free()
 
 
 def test_a_sentence_goes_on_when_the_device_is_lost_in_its_middle(

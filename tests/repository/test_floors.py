@@ -88,6 +88,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"gguf", "tokenizer"},
         {"weights"},
         {"model", "package"},
+        {"texts"},
         {"session"},
     ),
     "blueprints/serving": (

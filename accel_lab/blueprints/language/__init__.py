@@ -11,6 +11,7 @@ from accel_lab.blueprints.language.gguf import GgufFile as GgufFile
 from accel_lab.blueprints.language.model import LanguageModel as LanguageModel
 from accel_lab.blueprints.language.package import smollm2 as smollm2
 from accel_lab.blueprints.language.session import Session as Session
+from accel_lab.blueprints.language.texts import Texts as Texts
 from accel_lab.blueprints.language.tokenizer import Tokenizer as Tokenizer
 from accel_lab.blueprints.language.weights import LayerWeights as LayerWeights
 from accel_lab.blueprints.language.weights import Shape as Shape

@@ -55,36 +55,73 @@ class LanguageModel:
         self.layers = [_layer(device, one) for one in weights.layers]
         self.cos, self.sin = map(device.put, turns(weights.shape))
 
-    def logits(self, tokens: Sequence[int], caches: Sequence[KVCache], at: int) -> AccelRef:
-        """Append tokens to the caches of all layers; return how likely each token is to come next.
+    def logits(
+        self,
+        tokens: Sequence[Sequence[int]],
+        caches: Sequence[KVCache],
+        sequences: Sequence[int],
+        at: Sequence[int],
+    ) -> AccelRef:
+        """Append tokens to texts; return how likely each is to come next, a row for each text.
 
-        Does not wait. `Session` says what is wrong with tokens; here nothing is looked at.
+        Does not wait. `Texts` says what is wrong with tokens; here nothing is looked at.
 
         Parameters:
-            at: how many tokens the caches have.
+            tokens: as many for each text.
+            caches: one for each layer.
+            sequences: the numbers of the texts in the caches.
+            at: how many tokens each has there.
         """
-        indices = self.device.put(np.asarray(tokens, np.int64))
-        x = dnn.embedding(self.embedding, indices)
-        cos, sin = (table[at : at + len(tokens)] for table in (self.cos, self.sin))
+        indices = np.asarray(tokens, np.int64)
+        texts, count = indices.shape
+        x = dnn.embedding(self.embedding, self.device.put(indices.reshape(-1)))
+        turn = self._turn(at, count)
         for layer, cache in zip(self.layers, caches, strict=True):
-            x = self._attended(layer, x, cache, cos, sin)
+            x = self._attended(layer, x, cache, sequences, turn)
             x = self._gated(layer, x)
-        last = dnn.rms_norm(x[-1:], self.norm, epsilon=self.shape.epsilon)
-        return blas.gemv(self.embedding, last.reshape(self.shape.width))
+        last = x.reshape(texts, count, self.shape.width)[:, -1]
+        normal = dnn.rms_norm(last, self.norm, epsilon=self.shape.epsilon)
+        if texts == 1:
+            row = blas.gemv(self.embedding, normal.reshape(self.shape.width))
+            return row.reshape(1, self.shape.vocabulary)
+        return blas.gemm(normal, self.embedding, trans_b="t")
+
+    def _turn(self, at: Sequence[int], count: int) -> tuple[AccelRef, AccelRef]:
+        """Return by what tokens behind so many are turned, (texts, 1, tokens, pairs, 2) of each."""
+        shape = (len(at), 1, count, self.shape.features // 2, 2)
+        if len(at) == 1:
+            begin = at[0]
+            return (
+                self.cos[begin : begin + count].reshape(shape),
+                self.sin[begin : begin + count].reshape(shape),
+            )
+        places = np.add.outer(np.asarray(at, np.int64), np.arange(count)).reshape(-1)
+        rows = self.device.put(places)
+        return (
+            array.take(self.cos, rows, axis=0).reshape(shape),
+            array.take(self.sin, rows, axis=0).reshape(shape),
+        )
 
     def _attended(
-        self, layer: Layer, x: AccelRef, cache: KVCache, cos: AccelRef, sin: AccelRef
+        self,
+        layer: Layer,
+        x: AccelRef,
+        cache: KVCache,
+        sequences: Sequence[int],
+        turn: tuple[AccelRef, AccelRef],
     ) -> AccelRef:
-        one, count = self.shape, x.shape[0]
+        one, texts = self.shape, len(sequences)
+        (cos, sin), count = turn, x.shape[0] // len(sequences)
         normal = dnn.rms_norm(x, layer.attention_norm, epsilon=one.epsilon)
         made = blas.gemm(normal, layer.qkv, trans_b="t")
-        heads = made.reshape(count, one.heads + 2 * one.shared, one.features // 2, 2)
-        heads = heads.transpose(1, 0, 2, 3)  # heads, tokens, pairs
-        qk, v = heads[: -one.shared], heads[-one.shared :]
-        turned = (qk * cos + qk[..., ::-1] * sin).reshape(1, -1, count, one.features)
-        cache.append(turned[:, one.heads :], v.reshape(1, one.shared, count, one.features))
-        seen = cache.attend(turned[:, : one.heads]).y
-        joined = seen.transpose(0, 2, 1, 3).reshape(count, one.width)
+        heads = made.reshape(texts, count, one.heads + 2 * one.shared, one.features // 2, 2)
+        heads = heads.transpose(0, 2, 1, 3, 4)  # texts, heads, tokens, pairs
+        qk, v = heads[:, : -one.shared], heads[:, -one.shared :]
+        turned = (qk * cos + qk[..., ::-1] * sin).reshape(texts, -1, count, one.features)
+        keys, values = turned[:, one.heads :], v.reshape(texts, one.shared, count, one.features)
+        cache.append(keys, values, sequences)
+        seen = cache.attend(turned[:, : one.heads], sequences).y
+        joined = seen.transpose(0, 2, 1, 3).reshape(texts * count, one.width)
         return blas.gemm(joined, layer.output, x, beta=1.0, trans_b="t")
 
     def _gated(self, layer: Layer, x: AccelRef) -> AccelRef:

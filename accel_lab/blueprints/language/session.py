@@ -3,11 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from accel_lab.blueprints.language.model import LanguageModel
+from accel_lab.blueprints.language.texts import Texts, pages_of
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.errors import InvalidArgument
-from accel_lab.libraries.attention import KVCache
-
-PAGE_SIZE = 16
 
 
 class Session:
@@ -20,7 +18,6 @@ class Session:
 
     Attributes:
         caches: one for each layer.
-        length: tokens appended so far.
 
     Raises:
         InvalidArgument: the model's context is shorter, or that is no number of tokens.
@@ -31,18 +28,14 @@ class Session:
         if not 1 <= tokens <= one.context:
             text = f"a session of {tokens} tokens; the model takes 1 to {one.context}"
             raise InvalidArgument(text)
-        self.model, self.most, self.length = model, tokens, 0
-        pages = -(-tokens // PAGE_SIZE)
-        self.caches = [
-            KVCache(
-                model.device,
-                heads=one.shared,
-                width=one.features,
-                pages=pages,
-                page_size=PAGE_SIZE,
-            )
-            for _ in range(one.layers)
-        ]
+        self.model, self.most = model, tokens
+        self._texts = Texts(model, pages_of(tokens))
+        self.caches = self._texts.caches
+
+    @property
+    def length(self) -> int:
+        """How many tokens were appended so far."""
+        return self._texts.lengths.get(0, 0)
 
     def append(self, tokens: Sequence[int]) -> AccelRef:
         """Append tokens; return the logits of the one that comes next. Does not wait.
@@ -50,17 +43,10 @@ class Session:
         Raises:
             InvalidArgument: there is none, one is beyond the vocabulary, or there is no room.
         """
-        most = self.model.shape.vocabulary
-        if wrong := [token for token in tokens if not 0 <= token < most]:
-            raise InvalidArgument(
-                f"{wrong[0]} is no token; the model has those from 0 to {most - 1}"
-            )
         if not tokens or self.length + len(tokens) > self.most:
             text = f"{len(tokens)} tokens after {self.length}; at least 1 is wanted, and in all"
             raise InvalidArgument(f"{text} {self.most} at most")
-        logits = self.model.logits(tokens, self.caches, self.length)
-        self.length += len(tokens)
-        return logits
+        return self._texts.append([0], [tokens])[0]
 
     def generate(self, tokens: Sequence[int], limit: int) -> Iterator[int]:
         """Append tokens, and give the most likely one to come next, so many times.
@@ -81,10 +67,9 @@ class Session:
         Raises:
             InvalidArgument: the system does not make buffers again (`recover="stale"`).
         """
-        for reply in [cache.checkpoint() for cache in self.caches]:
+        for reply in self._texts.checkpoint():
             reply.result()
 
     def free(self) -> None:
         """Give the memory of all pages back; does not block."""
-        for cache in self.caches:
-            cache.free()
+        self._texts.free()

@@ -25,6 +25,44 @@ def test_texts_grow_side_by_side_and_begin_anew_without_their_memory(device: Dev
     assert [text.parts for text in texts] == wanted
 
 
+def test_texts_join_and_leave_and_the_caches_grow_when_they_are_too_small(device: Device) -> None:
+    steps = Steps(TextModel(WEIGHTS, Tokenizer.of_bytes()), device)
+    asked = {n: list(b"some text")[: n % 4 + 1] for n in range(7)}
+    texts = {n: Sequence(n, Generation(tuple(one), 20), 20) for n, one in asked.items()}
+    active: list[Sequence] = []
+    made = []
+    for turn in range(30):
+        active = [one for one in active if len(one.parts) < 3 * (one.number + 1)]
+        if turn < len(texts):
+            active.append(texts[turn])
+        if not active:
+            break
+        for text, token in zip(active, steps(active), strict=True):
+            text.parts.append(token)
+        assert steps._texts is not None
+        assert set(steps._texts.lengths) == {one.number for one in active}
+        made.append(steps._texts)
+    assert {one.pages for one in made} == {2, 4, 8, 16}
+    for number, text in texts.items():
+        limit = 3 * (number + 1)
+        assert text.parts == greedy(WEIGHTS, asked[number], limit), number
+
+
+def test_a_drawn_text_is_the_same_alone_and_beside_a_greedy_one(device: Device) -> None:
+    def drawn(*beside: Generation) -> list[int]:
+        steps = Steps(TextModel(WEIGHTS, Tokenizer.of_bytes()), device)
+        asked = [Generation(tuple(b"abc"), 8, temperature=2.0, top_p=0.9, seed=4), *beside]
+        texts = [Sequence(n, one, 8) for n, one in enumerate(asked)]
+        for _ in range(8):
+            for text, token in zip(texts, steps(texts), strict=True):
+                text.parts.append(token)
+        if beside:
+            assert texts[1].parts == greedy(WEIGHTS, list(b"xy"), 8)
+        return texts[0].parts
+
+    assert drawn() == drawn(Generation(tuple(b"xy"), 8)) != greedy(WEIGHTS, list(b"abc"), 8)
+
+
 def test_an_end_is_no_token(device: Device) -> None:
     (first,) = greedy(WEIGHTS, list(b"abc"), 1)
     tokenizer = Tokenizer.of_bytes()
