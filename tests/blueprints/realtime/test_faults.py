@@ -42,7 +42,7 @@ def fluid(device: Device) -> Simulation:
 
 
 def cloth(device: Device) -> Simulation:
-    made = ClothSimulationActor(device, 9, 9, thickness=0.05, passes=3, pixels=(50, 50))
+    made = ClothSimulationActor(device, 9, 9, thickness=0.12, passes=2, pixels=(50, 50))
     made.set_ball(SetBall(0.1, -0.2, 0.1, 0.25))
     return made
 

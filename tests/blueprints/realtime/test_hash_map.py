@@ -15,6 +15,7 @@ from accel_lab.blueprints.realtime import (
     GpuHashMapActor,
     Insert,
     Items,
+    hash_map,
 )
 from accel_lab.errors import ContextLost, InvalidArgument
 
@@ -40,7 +41,7 @@ changes = st.lists(
 )
 
 
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(changes=changes)
 def test_it_is_a_dict_through_inserts_erasures_and_growth(
     spawn: Any, device: Device, changes: list[tuple[bool, int, int, int]]
@@ -64,16 +65,14 @@ def test_it_is_a_dict_through_inserts_erasures_and_growth(
     is_as(table, device, truth, np.concatenate(asked))
 
 
-def test_floats_are_held_and_a_hundred_thousand_keys_are_all_found(
-    spawn: Any, device: Device
-) -> None:
+def test_floats_are_held_and_thousands_of_keys_are_all_found(spawn: Any, device: Device) -> None:
     rng = np.random.default_rng(0)
-    keys = rng.permutation(100_000) * 1_000_003
-    values = rng.random(100_000)
+    keys = rng.permutation(20_000) * 1_000_003
+    values = rng.random(20_000)
     table = spawn(lambda: GpuHashMapActor(device, dtype="float64"))
-    for part in np.split(np.arange(100_000), 10):
+    for part in np.split(np.arange(20_000), 4):
         put = device.put(keys[part]), device.put(values[part])
-        assert table.ask(Insert(*put)).result() == 10_000
+        assert table.ask(Insert(*put)).result() == 5_000
     got, found = table.ask(Find(device.put(keys))).result()
     assert found.get().all()
     np.testing.assert_array_equal(got.get(), values)
@@ -88,16 +87,17 @@ def test_of_equal_keys_the_last_counts(spawn: Any, device: Device) -> None:
     assert entries(table, device) == {}
 
 
-def test_no_key_is_lost_with_the_context(backend: str) -> None:
+def test_no_key_is_lost_with_the_context(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hash_map, "KEEP_EVERY", 8)
     with System(backend, devices=1) as lab:
         (device,) = lab.devices
         table = lab.spawn(lambda: GpuHashMapActor(device, capacity=16))
         truth: dict[int, float] = {}
-        for i in range(80):  # over a checkpoint
+        for i in range(14):  # over a checkpoint
             keys = np.random.default_rng(i).integers(0, 500, 40)
             truth.update(dict.fromkeys(keys.tolist(), i))
             table.ask(Insert(device.put(keys), device.put(np.full(40, i)))).result()
-            if i in {30, 75}:
+            if i in {4, 12}:
                 with pytest.raises(ContextLost):
                     lab.inject("kill").result()
         is_as(table, device, truth, np.arange(500))

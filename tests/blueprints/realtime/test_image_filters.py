@@ -38,7 +38,7 @@ def image_of(seed: int, *shape: int) -> Any:
     return np.random.default_rng(seed).random(shape).astype("float32")
 
 
-@settings(max_examples=20)
+@settings(max_examples=8)
 @given(
     seed=st.integers(0, 99),
     height=st.integers(1, 20),

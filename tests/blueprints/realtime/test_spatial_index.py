@@ -39,7 +39,7 @@ def wanted(points: Any, queries: Any, radius: float) -> list[list[int]]:
     return [np.flatnonzero(row <= radius * radius).tolist() for row in (apart**2).sum(axis=-1)]
 
 
-@settings(max_examples=15)
+@settings(max_examples=6)
 @given(
     seed=st.integers(0, 99),
     n=st.integers(0, 400),
