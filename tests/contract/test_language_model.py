@@ -100,7 +100,7 @@ def test_texts_of_any_lengths_grow_side_by_side_and_make_room_for_others(
 def test_what_does_not_fit_beside_other_texts_is_refused(device: Device, weights: Weights) -> None:
     texts = Texts(LanguageModel(device, weights), 3)
     texts.append([1], [[3] * 30])
-    for numbers, tokens, text in [
+    refused: list[tuple[list[int], list[list[int]], str]] = [
         ([2], [[3] * 17], "47 tokens take 4 pages of 16; there are 3"),
         ([2, 1], [[3], [3, 4]], r"2 lists of tokens, of \[1, 2\] each, for texts \[2, 1\]"),
         ([2, 2], [[3], [4]], "one list for each text"),
@@ -108,7 +108,8 @@ def test_what_does_not_fit_beside_other_texts_is_refused(device: Device, weights
         ([2], [[]], "0 tokens after 0; at least 1"),
         ([2, 1], [[3], [101]], "101 is no token"),
         ([1], [[3] * 67], "67 tokens after 30; .* 96 at most"),
-    ]:
+    ]
+    for numbers, tokens, text in refused:
         with pytest.raises(InvalidArgument, match=text):
             texts.append(numbers, tokens)
     assert texts.lengths == {1: 30}

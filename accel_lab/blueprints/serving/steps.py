@@ -52,10 +52,10 @@ class Steps:
 
     def _has(self, text: Writing) -> bool:
         """Whether the caches have all of a text but its newest token."""
-        cached = self._texts
-        if cached is None or text.memory.get("texts") is not cached:
+        cached: Texts | None = text.memory.get("texts")
+        if cached is None or cached is not self._texts:
             return False
-        had = len(text.value.tokens) + len(text.parts) - 1
+        had: int = len(text.value.tokens) + len(text.parts) - 1
         return cached.lengths.get(text.number) == had
 
     @staticmethod
