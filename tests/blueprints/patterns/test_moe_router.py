@@ -15,6 +15,7 @@ from accel_lab.blueprints.patterns import DynamicBatchingServer, MoeRouter, rout
 from accel_lab.blueprints.patterns.base.routing import Full
 from accel_lab.errors import InvalidArgument, StageFailed
 from accel_lab.libraries import array, blas
+from tests.faults.conftest import census, settle
 
 WIDTH, FEATURES, COUNT = 4, 3, 5
 
@@ -57,6 +58,14 @@ def softmax(x: Any) -> Any:
 def whole(rng: Any, *shape: int) -> Any:
     """Return small whole numbers: their sums are exact, and often equal."""
     return rng.integers(-2, 3, shape).astype("f4")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_threads_left() -> Iterator[None]:
+    """Look after the last test: the system is one for all, and has more threads as it works."""
+    before = census()
+    yield
+    assert settle(lambda: census().threads <= before.threads), census()
 
 
 @pytest.fixture(scope="module")
