@@ -14,6 +14,7 @@ from accel_lab.blueprints import train
 from accel_lab.blueprints.train.exchange import schedule
 from accel_lab.blueprints.train.exchange.schedule import Work, in_turn, of_stage
 from accel_lab.errors import ContextLost, InvalidArgument
+from accel_lab.libraries.array import Arange
 from accel_lab.world.world import World
 from tests.blueprints.train.digits import Killing, batches, loss, parameters, torch_curve
 
@@ -166,6 +167,8 @@ def test_a_step_that_is_not_whole_has_no_bubble(
     with pytest.raises(InvalidArgument, match="the last step is not whole"):
         watch.bubble()
     monkeypatch.undo()
+    for _ in range(300):  # that many answers at once are let go where nobody holds them
+        lab.devices[0].tell(Arange(100_000))
     watch.sent(Work(0, 0, is_forward=False), lab.devices[0])
     assert watch.bubble().idle == pytest.approx(0)
 

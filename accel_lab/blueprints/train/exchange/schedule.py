@@ -7,9 +7,11 @@ that it keeps few activations.
 
 import threading
 import time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from accel_lab.actor.reply import Reply
 from accel_lab.compute.device import Device
+from accel_lab.compute.requests.answers import Told
 from accel_lab.errors import InvalidArgument
 
 _BEHIND_S = 10.0
@@ -92,6 +94,7 @@ class Stopwatch:
         self._begun = time.perf_counter()
         self._ends: dict[Work, float] = {}
         self._all = threading.Event()
+        self._held: list[Reply[Any]] = []  # an answer that nobody holds tells nobody
 
     def sent(self, work: Work, device: Device) -> None:
         """Note when what was sent last to a device is done."""
@@ -101,10 +104,13 @@ class Stopwatch:
             if len(self._ends) == 2 * self._stages * self._micros:
                 self._all.set()
 
-        reply = device.requests.answers.pending.get(device.last_number)
+        # What many messages share is never done: it stands for those that nobody waits for.
+        pending = reversed([*device.requests.answers.pending.values()])
+        reply = next((one for one in pending if not isinstance(one, Told)), None)
         if reply is None:
             note()
         else:
+            self._held.append(reply)
             reply.add_waiter(note)
 
     def bubble(self) -> Bubble:
