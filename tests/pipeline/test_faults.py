@@ -1,6 +1,7 @@
 """Pipelines over two host devices: where their items are, and what a lost context costs them."""
 
 import asyncio
+import re
 import time
 from collections import Counter
 from pathlib import Path
@@ -79,7 +80,8 @@ async def test_a_context_killed_in_the_middle_costs_no_item(lab: System, victim:
     assert found == expected()
     assert lab.devices[victim].generation == 3
     restarts = lab.events.history(facts.StageRestarted)
-    assert "ContextLost" in restarts[0].cause
+    # What was computed by a function that is not pure is not made again; its stages begin anew.
+    assert re.search("ContextLost|could not be rebuilt", restarts[0].cause)
     assert restarts[0].again >= 1
     assert sum(one.reruns for one in progress.stages) >= 2
     assert not lab.events.history(facts.StageFailed)
