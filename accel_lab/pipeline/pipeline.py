@@ -116,7 +116,7 @@ class _Flow(Uncopied):
 
         An interrupt, and the end of the time, take back what is in flight.
         """
-        done = threading.Event()
+        done, given_up = threading.Event(), threading.Event()
         outcome: list[Any] = []
         failure: list[BaseException] = []
         running: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []
@@ -125,6 +125,8 @@ class _Flow(Uncopied):
             task = asyncio.current_task()
             assert task is not None  # this runs in one
             running.append((asyncio.get_running_loop(), task))
+            if given_up.is_set():
+                raise asyncio.CancelledError
             return await run()
 
         def work() -> None:
@@ -137,16 +139,18 @@ class _Flow(Uncopied):
 
         context = contextvars.copy_context()
         thread = threading.Thread(target=context.run, args=(work,), name=self.name, daemon=True)
-        thread.start()
         in_time = False
         try:
+            thread.start()  # an interrupt may come in here, too
             in_time = _wait(done, timeout_s)
         finally:
             if not in_time:
+                given_up.set()
                 with contextlib.suppress(RuntimeError):  # the loop is closed: it is done
                     for loop, task in running:
                         loop.call_soon_threadsafe(task.cancel)
-                _wait(done, 2 * CLOSE_S)
+                if thread.ident is not None and _wait(done, 2 * CLOSE_S):
+                    thread.join()
         if not in_time:
             raise TimeoutError(f"{self.name} was not done within {timeout_s:g} s")
         thread.join()

@@ -341,6 +341,28 @@ def test_an_interrupt_ends_what_runs() -> None:
     assert pipeline.progress.state == "closed"
 
 
+def test_an_interrupt_that_comes_while_the_thread_starts_ends_it_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun: list[threading.Thread] = []
+    start = threading.Thread.start
+
+    def interrupted(thread: threading.Thread) -> None:
+        start(thread)
+        if not begun:
+            begun.append(thread)
+            raise KeyboardInterrupt
+
+    async def work(item: int) -> int:
+        await asyncio.sleep(600)
+        return item
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        Source([1]).stage(work).result()
+    assert not begun[0].is_alive()
+
+
 async def test_a_class_is_built_again_when_its_stage_restarts() -> None:
     built = []
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accel_lab.backends.host import peak
+from accel_lab.backends.host.machine import peak
 
 MIB = 1 << 20
 
