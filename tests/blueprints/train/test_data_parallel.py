@@ -35,12 +35,6 @@ def lab() -> Iterator[System]:
         yield opened
 
 
-@pytest.fixture(scope="module")
-def undisturbed(lab: System) -> tuple[list[float], dict[str, Any]]:
-    made = trainer(lab.world())
-    return made.run(STEPS), made.parameters()
-
-
 def test_two_devices_learn_the_digits_as_a_plain_pytorch_script(lab: System) -> None:
     torch = pytest.importorskip("torch")
     ours = trainer(lab.world()).run(25)

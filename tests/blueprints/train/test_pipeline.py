@@ -1,6 +1,5 @@
 """A trainer with its layers on several devices: one device's curve, whatever is lost."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -51,18 +50,6 @@ def trainer(world: World, of_step: Any = None, **options: Any) -> train.Pipeline
         of_step or batches(),
         **{"clip_norm": 1.0, "micro_batches": 4, **options},
     )
-
-
-@pytest.fixture(scope="module")
-def lab() -> Iterator[System]:
-    with System("host", 3, max_restarts=1000, within_s=0.2) as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def undisturbed(lab: System) -> tuple[list[float], dict[str, Any]]:
-    made = trainer(lab.world())
-    return made.run(STEPS), made.parameters()
 
 
 def test_it_learns_the_digits_as_a_plain_pytorch_script(

@@ -1,6 +1,5 @@
 """A trainer whose ranks share the optimizer's state: the others' curve, whatever is lost."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,18 +29,6 @@ def trainer(world: World, of_step: Any = None, **options: Any) -> train.ShardedT
         of_step or batches(),
         **{"clip_norm": 1.0, "bucket_bytes": 2000, **options},
     )
-
-
-@pytest.fixture(scope="module")
-def lab() -> Iterator[System]:
-    with System("host", 3, max_restarts=1000, within_s=0.2) as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def undisturbed(lab: System) -> tuple[list[float], dict[str, Any]]:
-    made = trainer(lab.world())
-    return made.run(STEPS), made.parameters()
 
 
 def test_it_learns_the_digits_as_a_plain_pytorch_script(

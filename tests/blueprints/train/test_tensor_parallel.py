@@ -1,7 +1,6 @@
 """A trainer with weights cut among devices: one device's curve, whatever is lost."""
 
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -46,18 +45,6 @@ def alone(lab: System, **options: Any) -> train.Trainer:
         batches(),
         **{"clip_norm": 1.0, **options},
     )
-
-
-@pytest.fixture(scope="module")
-def lab() -> Iterator[System]:
-    with System("host", 3, max_restarts=1000, within_s=0.2) as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def undisturbed(lab: System) -> tuple[list[float], dict[str, Any]]:
-    made = trainer(lab.world())
-    return made.run(STEPS), made.parameters()
 
 
 def test_it_learns_the_digits_as_a_plain_pytorch_script(
