@@ -2,12 +2,14 @@
 
 import contextlib
 from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import cupy
 from cupy.cuda import runtime
 
 from accel_lab.backends.cuda.attention.cudnn import built, key_of
+from accel_lab.backends.cuda.blas.products import CudaProducts
 from accel_lab.backends.cuda.device.narrow_floats import FORMATS
 from accel_lab.backends.cuda.dnn.kit import CudaKit
 from accel_lab.backends.cuda.handles.cudnn_graphs import CudnnGraphs, cudnn_graphs, packed
@@ -24,6 +26,20 @@ _SIZE = Size(rows=1024, keys=4096, scores=2**25)
 class CudaCacheKit(CudaKit):
     """CuPy's arrays; narrow floats that it lacks are arrays of their bits."""
 
+    def __init__(self, device: "CudaDevice") -> None:
+        self._device = device
+
+    @cached_property
+    def products(self) -> CudaProducts:
+        """What multiplies; it has a workspace, and is made when it is first needed."""
+        return CudaProducts(self._device)
+
+    def matmul(self, a: Any, b: Any) -> Any:
+        """Return the products of two stacks; a graph can capture them, unlike CuPy's."""
+        made = cupy.ndarray((*a.shape[:-1], b.shape[-1]), a.dtype)
+        self.products.matmul(a, b, made)
+        return made
+
     def storage(self, dtype: str) -> str:
         """Return CuPy's dtype, or that of the bits."""
         return FORMATS[dtype].storage if dtype in FORMATS else dtype
@@ -37,7 +53,7 @@ class CudaAttention(Paged):
     """Enqueues on the device's active stream; used by the dispatcher thread."""
 
     def __init__(self, device: "CudaDevice") -> None:
-        super().__init__(CudaCacheKit(), _SIZE)
+        super().__init__(CudaCacheKit(device), _SIZE)
         self._device = device
         self._cudnn: CudnnGraphs | None = None
         self._is_looked_for = False
@@ -102,7 +118,9 @@ class CudaAttention(Paged):
         return {**self._attended, **planned}
 
     def close(self) -> None:
-        """Destroy what cuDNN has; waits for the device."""
+        """Destroy what cuDNN and cuBLAS have; waits for the device."""
+        if "products" in vars(self.kit):
+            self.kit.products.close()
         if self._cudnn is not None:
             with contextlib.suppress(runtime.CUDARuntimeError):
                 self._cudnn.close()

@@ -102,6 +102,13 @@ class CudaProducts:
                 enqueued()
         self._enqueue(multiply, (b, a, out), how[0], alpha, beta)
 
+    def matmul(self, a: Any, b: Any, out: Any) -> None:
+        """Write a @ b, of two stacks of as many matrices of one dtype."""
+        if not a.size or not out.size:
+            out.fill(0)
+        else:
+            self._multiply((a.dtype.name, "n", "n", ""), a, b, None, out, 1, 0)
+
     def gemv(self, m: Gemv, a: Any, x: Any, y: Any, out: Any, alpha: Number, beta: Number) -> None:
         """Write alpha op(a) @ x + beta y, as the product with a matrix of one column."""
         if not alpha or not a.size or not out.size:

@@ -114,7 +114,9 @@ def nodes_of(graph: int) -> list[int]:
     """Return the nodes of a graph, in the order in which they were made."""
     count = ctypes.c_size_t()
     call("cuGraphGetNodes", _POINTER(graph), None, ctypes.byref(count))
-    found = (_POINTER * max(count.value, 1))()
+    if not count.value:  # asked for none, the driver says that a value is invalid
+        return []
+    found = (_POINTER * count.value)()
     call("cuGraphGetNodes", _POINTER(graph), found, ctypes.byref(count))
     return [found[i] or 0 for i in range(count.value)]
 

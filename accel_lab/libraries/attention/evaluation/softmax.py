@@ -26,7 +26,7 @@ def forward(kit: Kit, terms: Terms, q: Any, k: Any, v: Any, size: Size) -> tuple
         top = xp.full((*some.shape[:3], 1), -xp.inf, q.dtype)
         total, summed = xp.zeros_like(top), xp.zeros((*some.shape[:3], v.shape[2]), q.dtype)
         for keys in every:
-            s = scores(xp, terms, some, k[groups, keys], Part(groups, rows, keys))
+            s = scores(kit, terms, some, k[groups, keys], Part(groups, rows, keys))
             above = xp.maximum(top, s.max(axis=-1, keepdims=True))
             base = finite(xp, above)
             s -= base
@@ -36,7 +36,7 @@ def forward(kit: Kit, terms: Terms, q: Any, k: Any, v: Any, size: Size) -> tuple
             if kept is not None:
                 p *= kept[..., keys]
             summed *= shrunk
-            summed += xp.matmul(flat(p), v[groups, keys]).reshape(summed.shape)
+            summed += kit.matmul(flat(p), v[groups, keys]).reshape(summed.shape)
             top = above
         if terms.sink is not None:
             sink = terms.sink[groups, :, None, None]
@@ -68,20 +68,20 @@ def backward(
         some, come = q[groups, :, rows], flat(dy[groups, :, rows])
         kept = _kept(kit, terms, groups, rows, q)
         for keys in every:
-            p = scores(xp, terms, some, k[groups, keys], Part(groups, rows, keys))
+            p = scores(kit, terms, some, k[groups, keys], Part(groups, rows, keys))
             p -= base[groups, :, rows, None]
             xp.exp(p, out=p)
-            dp = xp.matmul(come, v[groups, keys].swapaxes(-1, -2)).reshape(p.shape)
+            dp = kit.matmul(come, v[groups, keys].swapaxes(-1, -2)).reshape(p.shape)
             weights = p
             if kept is not None:
                 weights = p * kept[..., keys]
                 dp *= kept[..., keys]
-            dv[groups, keys] += xp.matmul(flat(weights).swapaxes(-1, -2), come)
+            dv[groups, keys] += kit.matmul(flat(weights).swapaxes(-1, -2), come)
             dp -= agreed[groups, :, rows, None]
             dp *= p
             dp *= dp.dtype.type(terms.scale)
-            dq[groups, :, rows] += xp.matmul(flat(dp), k[groups, keys]).reshape(some.shape)
-            dk[groups, keys] += xp.matmul(flat(dp).swapaxes(-1, -2), flat(some))
+            dq[groups, :, rows] += kit.matmul(flat(dp), k[groups, keys]).reshape(some.shape)
+            dk[groups, keys] += kit.matmul(flat(dp).swapaxes(-1, -2), flat(some))
     if terms.sink is None:
         return dq, dk, dv, None
     weight = xp.exp(terms.sink[:, :, None] - base)

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from accel_lab.libraries.dnn.evaluation.kit import Kit
+
 
 class Size(NamedTuple):
     """How much is computed at once.
@@ -90,14 +92,15 @@ def _may_see(terms: Terms, rows: slice, keys: slice) -> bool:
     return keys.start < rows.stop + terms.shift and not too_old
 
 
-def scores(xp: Any, terms: Terms, q: Any, k: Any, part: Part) -> Any:
+def scores(kit: Kit, terms: Terms, q: Any, k: Any, part: Part) -> Any:
     """Return the scores of a part, (groups, heads, rows, keys); -inf of what is not seen.
 
     Parameters:
         q: (groups, heads, rows, features) of the part.
         k: (groups, keys, features) of the part.
     """
-    s = xp.matmul(flat(q), k.swapaxes(-1, -2)).reshape(*q.shape[:3], k.shape[1])
+    xp = kit.xp
+    s = kit.matmul(flat(q), k.swapaxes(-1, -2)).reshape(*q.shape[:3], k.shape[1])
     s *= s.dtype.type(terms.scale)
     i = xp.arange(part.rows.start, part.rows.stop)[:, None] + _of(terms.shift, part)
     j = xp.arange(part.keys.start, part.keys.stop)

@@ -16,6 +16,9 @@ class Kit(Protocol):
     def store(self, value: Any, out: Any, dtype: str) -> None:
         """Write a result, rounded to this dtype once."""
 
+    def matmul(self, a: Any, b: Any) -> Any:
+        """Return the products of two stacks of as many matrices."""
+
     def erf(self, x: Any) -> Any:
         """Return the error function of each element."""
 
