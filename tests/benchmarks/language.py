@@ -4,7 +4,9 @@
 
 So many texts side by side take turns with one alone. A token's products are matrices by one
 vector, so the peer reads each weight once and does nothing else: no attention, no norm. It takes
-turns, too, a token each. `--random` takes a small model that has learned nothing.
+turns, too, a token each. `--random` takes a small model that has learned nothing, and `--peer cuda`
+(or `cpu`) lets Transformers, if it is installed, write the same texts with the same weights, on its
+own after ours.
 """
 
 import argparse
@@ -86,6 +88,30 @@ def measured(lab: System, weights: Weights, tokens: int, texts: int) -> dict[str
     }
 
 
+def beside(lab: System, weights: Weights, tokens: int, texts: int, where: str) -> dict[str, Any]:
+    """Write texts by ours and by Transformers; return the rates and how many tokens are the same."""
+    from tests.benchmarks.peers.llama_of_transformers import TransformersPeer
+
+    rng = np.random.default_rng(0)
+    prompt = rng.integers(0, weights.shape.vocabulary, PROMPT).tolist()
+    prompts = [[*prompt[n:], *prompt[:n]] for n in range(texts)]
+    model, peer = LanguageModel(lab.devices[0], weights), TransformersPeer(weights, where)
+    ours = list(Session(model, PROMPT + tokens).generate(prompt, tokens))
+    same = 0
+    rates: dict[str, list[float]] = {"one": [], "several": []}
+    for _ in range(3):  # of which the first one warms up, too
+        (theirs, *_rest), took = peer.tokens([prompt], tokens)
+        rates["one"].append(tokens / took)
+        same = next((i for i in range(tokens) if ours[i] != theirs[i]), tokens)
+        _, took = peer.tokens(prompts, tokens)
+        rates["several"].append(texts * tokens / took)
+    return {
+        "same_tokens": same,
+        "peer_tokens_per_s": max(rates["one"]),
+        "peer_texts_tokens_per_s": max(rates["several"]),
+    }
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Measure, and print a line."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.language")
@@ -93,11 +119,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--tokens", type=int, default=64)
     parser.add_argument("--texts", type=int, default=16)
     parser.add_argument("--random", action="store_true")
+    parser.add_argument("--peer", choices=("cpu", "cuda"))
     parser.add_argument("--json", type=Path)
     options = parser.parse_args(arguments)
     weights = Weights.random(SMALL, 0) if options.random else smollm2()[0]
     with System(options.backend, 1) as lab:
         row = measured(lab, weights, options.tokens, options.texts)
+        if options.peer:
+            row |= beside(lab, weights, options.tokens, options.texts, options.peer)
     told = (f"{key} {one:.4g}" if isinstance(one, float) else str(one) for key, one in row.items())
     sys.stdout.write(" | ".join(told) + "\n")
     if options.json:
