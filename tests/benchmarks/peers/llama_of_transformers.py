@@ -29,9 +29,8 @@ class TransformersPeer:
             num_key_value_heads=one.shared,
             max_position_embeddings=one.context,
             rms_norm_eps=one.epsilon,
-            rope_theta=one.base,
+            rope_parameters={"rope_type": "default", "rope_theta": one.base},
             tie_word_embeddings=True,
-            attn_implementation="sdpa",
         )
         with torch.device("meta"):
             model = LlamaForCausalLM(config)
@@ -83,6 +82,7 @@ def _state(torch: Any, weights: Weights) -> dict[str, Any]:
 
 
 def _by_halves(matrix: Any, heads: int) -> Any:
-    """Return rows with the first features of all pairs of a head first, as Transformers has them."""
+    """Return rows with the first features of a head's pairs first, as Transformers has them."""
     rows, width = matrix.shape
-    return matrix.reshape(heads, rows // heads // 2, 2, width).swapaxes(1, 2).reshape(rows, width)
+    pairs = matrix.reshape(heads, rows // heads // 2, 2, width)
+    return pairs.swapaxes(1, 2).reshape(rows, width)

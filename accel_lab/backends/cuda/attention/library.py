@@ -40,6 +40,11 @@ class CudaCacheKit(CudaKit):
         self.products.matmul(a, b, made)
         return made
 
+    def close(self) -> None:
+        """Destroy what multiplies, if there is any; waits for the device."""
+        if "products" in vars(self):
+            self.products.close()
+
     def storage(self, dtype: str) -> str:
         """Return CuPy's dtype, or that of the bits."""
         return FORMATS[dtype].storage if dtype in FORMATS else dtype
@@ -53,7 +58,8 @@ class CudaAttention(Paged):
     """Enqueues on the device's active stream; used by the dispatcher thread."""
 
     def __init__(self, device: "CudaDevice") -> None:
-        super().__init__(CudaCacheKit(device), _SIZE)
+        self._kit = CudaCacheKit(device)
+        super().__init__(self._kit, _SIZE)
         self._device = device
         self._cudnn: CudnnGraphs | None = None
         self._is_looked_for = False
@@ -119,8 +125,7 @@ class CudaAttention(Paged):
 
     def close(self) -> None:
         """Destroy what cuDNN and cuBLAS have; waits for the device."""
-        if "products" in vars(self.kit):
-            self.kit.products.close()
+        self._kit.close()
         if self._cudnn is not None:
             with contextlib.suppress(runtime.CUDARuntimeError):
                 self._cudnn.close()
