@@ -89,7 +89,7 @@ def measured(lab: System, weights: Weights, tokens: int, texts: int) -> dict[str
 
 
 def beside(lab: System, weights: Weights, tokens: int, texts: int, where: str) -> dict[str, Any]:
-    """Write texts by ours and by Transformers; return the rates and how many tokens are the same."""
+    """Write texts by ours and by Transformers; return rates, and how many tokens are the same."""
     from tests.benchmarks.peers.llama_of_transformers import TransformersPeer
 
     rng = np.random.default_rng(0)

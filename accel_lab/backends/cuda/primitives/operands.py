@@ -19,6 +19,22 @@ def sortable(x: Any) -> Any:
     return cupy.where(cupy.isnan(x), x.dtype.type("nan"), x)
 
 
+def ranks(x: Any) -> Any:
+    """Return keys as whole numbers in the same order.
+
+    CUB compares the elements of a short segment as floats, to which a NaN has no place.
+    """
+    if x.dtype.kind != "f":
+        return x
+    bits = x.view(f"i{x.itemsize}")
+    return cupy.where(bits < 0, bits ^ bits.dtype.type(cupy.iinfo(bits.dtype).max), bits)
+
+
+def unranked(keys: Any, dtype: Any) -> Any:
+    """Return what has these ranks: taken twice, the rank of a float has its bits."""
+    return ranks(keys.view(dtype)).view(dtype)
+
+
 def segments(offsets: Any, extent: int) -> tuple[Any, Any, Any]:
     """Return where segments begin and end, within `extent`, and which offsets are wrong."""
     given = whole(offsets, cupy.int64)

@@ -5,7 +5,7 @@ from typing import Any
 import cupy
 
 from accel_lab.backends.cuda.primitives import recipes
-from accel_lab.backends.cuda.primitives.operands import segments, sortable, whole
+from accel_lab.backends.cuda.primitives.operands import ranks, segments, sortable, unranked, whole
 from accel_lab.backends.cuda.primitives.plans import Plans
 from accel_lab.backends.cuda.primitives.recipes import INDEX
 from accel_lab.backends.cuda.primitives.reduction import operator
@@ -26,10 +26,12 @@ class Orders:
         keys = sortable(x)
         out[...] = keys
         if starts.size and x.size:
+            keys = ranks(keys)
+            ordered = keys.copy()  # with what is in no segment
             self._plans.run(
-                recipes.segmented_sort(m.x.dtype, descending=m.descending),
+                recipes.segmented_sort(keys.dtype.name, descending=m.descending),
                 d_in_keys=keys,
-                d_out_keys=out,
+                d_out_keys=ordered,
                 d_in_values=None,
                 d_out_values=None,
                 num_items=x.size,
@@ -37,6 +39,7 @@ class Orders:
                 start_offsets_in=starts,
                 end_offsets_in=ends,
             )
+            out[...] = unranked(ordered, x.dtype)
         return wrong
 
     def sort_pairs(self, m: SortPairs, keys: Any, values: Any, offsets: Any, out: Any) -> Any:

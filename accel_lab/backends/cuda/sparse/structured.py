@@ -33,5 +33,9 @@ class CudaStructured:
 
     def matmul24(self, _: Matmul24, values: Any, places: Any, b: Any, out: Any) -> None:
         """Write the product."""
-        if out.size:
-            cupy.copyto(out, whole(cupy, values, places) @ b)
+        if not out.size:
+            return
+        a = whole(cupy, values, places)
+        if a.itemsize == 2:  # noqa: PLR2004 - CuPy adds the products of one row in half precision
+            a, b = a.astype("float32"), b.astype("float32")
+        cupy.copyto(out, a @ b, casting="same_kind")
