@@ -13,6 +13,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,9 @@ from accel_lab.compute.device import Device
 from tests.contract.blocks import learned, learned_by_residuals
 
 ROUNDS = 7
-Call = Callable[[], object]
+Call = Callable[[], Any]
+Ways = dict[str, tuple[Call, Call]]
+"""A call by each way, and how to wait for its device."""
 
 
 def per_call(call: Call, wait: Call, calls: int) -> float:
@@ -36,7 +39,7 @@ def per_call(call: Call, wait: Call, calls: int) -> float:
     return (time.perf_counter() - begin) / calls
 
 
-def by_turns(ways: dict[str, tuple[Call, Call]], calls: int) -> dict[str, float]:
+def by_turns(ways: Ways, calls: int) -> dict[str, float]:
     """Return the median seconds of each way."""
     for call, wait in ways.values():
         per_call(call, wait, 3)
@@ -45,6 +48,11 @@ def by_turns(ways: dict[str, tuple[Call, Call]], calls: int) -> dict[str, float]
         for name, (call, wait) in ways.items():
             found[name].append(per_call(call, wait, calls))
     return {name: statistics.median(one) for name, one in found.items()}
+
+
+def ended(device: Device) -> None:
+    """Wait for all that was sent."""
+    device.ping().result(60)
 
 
 class Peers:
@@ -84,62 +92,38 @@ def attentions(device: Device, peers: Peers, *, small: bool) -> dict[str, dict[s
     arrays = [drawn(seed, *shape) for seed in range(4)]
     q, k, v, dy = (placed(device, one, dtype) for one in arrays)
     tq, tk, tv, tdy = (peers.tensor(one, dtype) for one in arrays)
-    rows = {}
-    for causal in ("", "top_left"):
+    done, rows = partial(ended, device), {}
+    for causal in ("none", "top_left"):
         y, lse = attention.attend(q, k, v, causal=causal, lse=True)
         assert lse is not None
-
-        def torchs(causal: str = causal) -> Any:
-            return of.scaled_dot_product_attention(tq, tk, tv, is_causal=bool(causal))
-
-        def backward(y: Any = None) -> Any:
-            return torch.autograd.grad(y, (tq, tk, tv), tdy, retain_graph=True)
-
-        backends = [None] if small else _backends(torch)
-        forwards: dict[str, tuple[Call, Call]] = {
-            "ours": (lambda c=causal: attention.attend(q, k, v, causal=c, lse=True), device.ping)
-        }
-        backwards: dict[str, tuple[Call, Call]] = {
-            "ours": (
-                lambda y=y, lse=lse, c=causal: attention.attend_gradient(
-                    q, k, v, y, lse, dy, causal=c
-                ),
-                device.ping,
-            )
-        }
-        for backend in backends:
-            name = "torch" if backend is None else f"torch {backend.name}"
-            forwards[name] = (_under(torch, backend, torchs), peers.wait)
-            made = _under(torch, backend, torchs)()
-            backwards[name] = (lambda made=made: backward(made), peers.wait)
-        what = f"attention{' causal' if causal else ''}"
-        rows[f"{what} forward"] = by_turns(_waiting(forwards), 4)
-        rows[f"{what} backward"] = by_turns(_waiting(backwards), 4)
+        torchs = partial(of.scaled_dot_product_attention, tq, tk, tv, is_causal=causal != "none")
+        ours: Call = partial(attention.attend, q, k, v, causal=causal, lse=True)
+        forwards: Ways = {"ours": (ours, done)}
+        ours = partial(attention.attend_gradient, q, k, v, y, lse, dy, causal=causal)
+        backwards: Ways = {"ours": (ours, done)}
+        for name, call in _by_backends(torch, torchs, small=small).items():
+            forwards[name] = (call, peers.wait)
+            gradient = partial(torch.autograd.grad, call(), (tq, tk, tv), tdy, retain_graph=True)
+            backwards[name] = (gradient, peers.wait)
+        rows[f"attention forward, causal {causal}"] = by_turns(forwards, 4)
+        rows[f"attention backward, causal {causal}"] = by_turns(backwards, 4)
     return rows
 
 
-def _backends(torch: Any) -> list[Any]:
+def _by_backends(torch: Any, call: Call, *, small: bool) -> dict[str, Call]:
+    """Return the call under each of PyTorch's backends for attention."""
+    if small:
+        return {"torch": call}
     kinds = torch.nn.attention.SDPBackend
-    return [kinds.CUDNN_ATTENTION, kinds.FLASH_ATTENTION]
-
-
-def _under(torch: Any, backend: Any, call: Call) -> Call:
-    if backend is None:
-        return call
-
-    def chosen() -> object:
-        with torch.nn.attention.sdpa_kernel(backend):
-            return call()
-
-    return chosen
-
-
-def _waiting(ways: dict[str, tuple[Call, Call]]) -> dict[str, tuple[Call, Call]]:
-    """Have `ping` be waited for."""
     return {
-        name: (call, (lambda wait=wait: wait().result(60)) if name == "ours" else wait)
-        for name, (call, wait) in ways.items()
+        "torch cuDNN": partial(_under, torch, kinds.CUDNN_ATTENTION, call),
+        "torch Flash": partial(_under, torch, kinds.FLASH_ATTENTION, call),
     }
+
+
+def _under(torch: Any, backend: Any, call: Call) -> Any:
+    with torch.nn.attention.sdpa_kernel(backend):
+        return call()
 
 
 def residual(device: Device, peers: Peers, *, small: bool) -> dict[str, dict[str, float]]:
@@ -173,8 +157,8 @@ def residual(device: Device, peers: Peers, *, small: bool) -> dict[str, dict[str
         return of.cross_entropy(h.mean(dim=(2, 3)) @ tp["head"], y)
 
     ways = _steps(peers, loss, (tp, tx, ty), list(tp.values()), compiled=not small)
-    ways["ours"] = (lambda: learned_by_residuals(p, x, y), device.ping)
-    return {"residual block": by_turns(_waiting(ways), 10)}
+    ways["ours"] = (partial(learned_by_residuals, p, x, y), partial(ended, device))
+    return {"residual block": by_turns(ways, 10)}
 
 
 def transformer(device: Device, peers: Peers, *, small: bool) -> dict[str, dict[str, float]]:
@@ -221,22 +205,20 @@ def transformer(device: Device, peers: Peers, *, small: bool) -> dict[str, dict[
         return of.cross_entropy(h.mean(dim=1) @ tp["head"], y)
 
     ways = _steps(peers, loss, (tp, tx, ty), list(tp.values()), compiled=not small)
-    ways["ours"] = (lambda: learned(p, x, y, heads), device.ping)
-    return {"transformer block": by_turns(_waiting(ways), 10)}
+    ways["ours"] = (partial(learned, p, x, y, heads), partial(ended, device))
+    return {"transformer block": by_turns(ways, 10)}
 
 
-def _steps(
-    peers: Peers, loss: Any, given: Any, parameters: list[Any], *, compiled: bool
-) -> dict[str, tuple[Call, Call]]:
+def _steps(peers: Peers, loss: Any, given: Any, parameters: list[Any], *, compiled: bool) -> Ways:
     """Return PyTorch's ways to take a step."""
     gradients = peers.torch.autograd.grad
 
-    def step(of: Any) -> Call:
-        return lambda: gradients(of(*given), parameters)
+    def step(of: Any) -> Any:
+        return gradients(of(*given), parameters)
 
-    ways: dict[str, tuple[Call, Call]] = {"torch": (step(loss), peers.wait)}
+    ways: Ways = {"torch": (partial(step, loss), peers.wait)}
     if compiled:
-        ways["torch compiled"] = (step(peers.torch.compile(loss)), peers.wait)
+        ways["torch compiled"] = (partial(step, peers.torch.compile(loss)), peers.wait)
     return ways
 
 
