@@ -3,6 +3,31 @@
 Runs in the notebook's process.
 """
 
+from accel_lab.blueprints.realtime.analysis.multi_pass_analysis import Analyse as Analyse
+from accel_lab.blueprints.realtime.analysis.multi_pass_analysis import Analysis as Analysis
+from accel_lab.blueprints.realtime.analysis.multi_pass_analysis import Load as Load
+from accel_lab.blueprints.realtime.analysis.multi_pass_analysis import (
+    MultiPassAnalysisActor as MultiPassAnalysisActor,
+)
+from accel_lab.blueprints.realtime.analysis.multi_pass_analysis import SetPasses as SetPasses
+from accel_lab.blueprints.realtime.analysis.passes import Bins as Bins
+from accel_lab.blueprints.realtime.analysis.passes import Histogram as Histogram
+from accel_lab.blueprints.realtime.analysis.passes import Map as Map
+from accel_lab.blueprints.realtime.analysis.passes import Normalise as Normalise
+from accel_lab.blueprints.realtime.analysis.passes import Outliers as Outliers
+from accel_lab.blueprints.realtime.analysis.passes import Outlying as Outlying
+from accel_lab.blueprints.realtime.analysis.passes import Pass as Pass
+from accel_lab.blueprints.realtime.analysis.passes import Quantiles as Quantiles
+from accel_lab.blueprints.realtime.analysis.passes import Statistics as Statistics
+from accel_lab.blueprints.realtime.analysis.reduction_analysis import Accumulate as Accumulate
+from accel_lab.blueprints.realtime.analysis.reduction_analysis import Forget as Forget
+from accel_lab.blueprints.realtime.analysis.reduction_analysis import Reduce as Reduce
+from accel_lab.blueprints.realtime.analysis.reduction_analysis import (
+    ReductionAnalysisActor as ReductionAnalysisActor,
+)
+from accel_lab.blueprints.realtime.analysis.reduction_analysis import Totals as Totals
+from accel_lab.blueprints.realtime.analysis.summaries import Reductions as Reductions
+from accel_lab.blueprints.realtime.analysis.summaries import ReductionValues as ReductionValues
 from accel_lab.blueprints.realtime.cloth import ClothSimulationActor as ClothSimulationActor
 from accel_lab.blueprints.realtime.cloth import SetBall as SetBall
 from accel_lab.blueprints.realtime.cloth import SetBreeze as SetBreeze
@@ -45,6 +70,8 @@ from accel_lab.blueprints.realtime.simulation import Measure as Measure
 from accel_lab.blueprints.realtime.simulation import Picture as Picture
 from accel_lab.blueprints.realtime.simulation import Simulation as Simulation
 from accel_lab.blueprints.realtime.simulation import Step as Step
+    GpuSparseStructureActor as GpuSparseStructureActor,
+)
 from accel_lab.blueprints.realtime.spatial_index import Index as Index
 from accel_lab.blueprints.realtime.spatial_index import Neighbours as Neighbours
 from accel_lab.blueprints.realtime.spatial_index import SpatialIndexActor as SpatialIndexActor
