@@ -70,8 +70,19 @@ from accel_lab.blueprints.realtime.simulation import Measure as Measure
 from accel_lab.blueprints.realtime.simulation import Picture as Picture
 from accel_lab.blueprints.realtime.simulation import Simulation as Simulation
 from accel_lab.blueprints.realtime.simulation import Step as Step
+from accel_lab.blueprints.realtime.sparse_structure import AddEntries as AddEntries
+from accel_lab.blueprints.realtime.sparse_structure import Coo as Coo
+from accel_lab.blueprints.realtime.sparse_structure import Csr as Csr
+from accel_lab.blueprints.realtime.sparse_structure import Ell as Ell
+from accel_lab.blueprints.realtime.sparse_structure import GetFacts as GetFacts
+from accel_lab.blueprints.realtime.sparse_structure import GetStored as GetStored
+from accel_lab.blueprints.realtime.sparse_structure import (
     GpuSparseStructureActor as GpuSparseStructureActor,
 )
+from accel_lab.blueprints.realtime.sparse_structure import Multiply as Multiply
+from accel_lab.blueprints.realtime.sparse_structure import SetEntries as SetEntries
+from accel_lab.blueprints.realtime.sparse_structure import SetFormat as SetFormat
+from accel_lab.blueprints.realtime.sparse_structure import SparseFacts as SparseFacts
 from accel_lab.blueprints.realtime.spatial_index import Index as Index
 from accel_lab.blueprints.realtime.spatial_index import Neighbours as Neighbours
 from accel_lab.blueprints.realtime.spatial_index import SpatialIndexActor as SpatialIndexActor
