@@ -21,6 +21,7 @@ import yaml
 import accel_lab
 import accel_lab.blueprints.agents
 import accel_lab.blueprints.patterns
+import accel_lab.blueprints.realtime
 import accel_lab.blueprints.serving
 import accel_lab.journal.events
 import accel_lab.onnx.errors

@@ -99,6 +99,12 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"http"},
         {"server"},
     ),
+    "blueprints/realtime": (
+        {"checkpoints", "checks", "kernels"},
+        {"cell_grid", "simulation"},
+        {EVERY_OTHER},
+        {"video"},
+    ),
     "blueprints/patterns": ({"base"}, {"batching"}, {EVERY_OTHER}),
     "blueprints/agents": (
         {"chunking", "embedding_cache", "errors"},

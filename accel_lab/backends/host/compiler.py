@@ -70,6 +70,8 @@ _STATIC = re.compile(  # the shim's __shared__ says it already, and must not for
     r"|(?:__device__|__managed__)(?=[^(){};]*?[\w\]]\s*[=;]))"
     r"|(?P<after>__(?:shared|constant)__)\s+static\b"
 )
+# One kernel of a file is compiled. For the others, being static, no code is generated.
+_KERNEL = re.compile(r'\bextern[ \t]+"C"[ \t]+(?=__global__[ \t]+void\b)')
 _SYNCHRONISES = re.compile(
     r"\b__(?:sync|shfl|ballot|any|all|match|reduce|activemask)\w*|\b__nanosleep\b"
     r"|\bcooperative_groups\b"
@@ -265,6 +267,7 @@ def _macros(options: tuple[str, ...]) -> str:
 def _portable(source: str) -> str:
     """Rewrite what no macro can: dynamic shared memory, and words that C++ has a use for."""
     source = source.replace("__noinline__", "__attribute__((noinline))")
+    source = _KERNEL.sub(lambda found: "static".ljust(len(found[0])), source)
     source = _STATIC.sub(lambda found: found["before"] or found["after"], source)
     source = _ALIGNED.sub(r"\g<alignment> \g<word>", source)
     return _SHARED_ARRAY.sub(_shared_pointers, source)
