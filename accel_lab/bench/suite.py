@@ -1,6 +1,6 @@
 """All benchmarks, one after another, in one run."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 
 from accel_lab.bench.effort import FULL, QUICK
@@ -75,7 +75,7 @@ def run(
     notes: list[str] = []
     with System(backend, devices=1) as lab:
         peer = Peer(lab.devices[0], lab.backend)
-        measures: dict[str, Callable[[], list[Row]]] = {
+        measures: dict[str, Callable[[], Iterable[Row]]] = {
             "gemm": lambda: pipelined.gemm(peer, effort),
             "axpy": lambda: pipelined.axpy(peer, effort),
             "matmul": lambda: pipelined.matmul(peer, effort),
@@ -98,7 +98,7 @@ def run(
         for position, name in enumerate(order):
             try:
                 began(name)
-                rows += map(judged, measures[name]())
+                rows += map(judged, measures[name]())  # each as it comes: those stay
             except CompileError as error:  # the host's kernels need a C++ compiler
                 notes.append(f"{name} is not measured: {error}")
             except KeyboardInterrupt:

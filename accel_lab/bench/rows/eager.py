@@ -1,5 +1,6 @@
 """Expressions of fresh results, as people write them, against the array library and PyTorch."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from accel_lab.backends.eager import EXPRESSIONS
@@ -29,15 +30,12 @@ class Ours:
     rfft = staticmethod(fft.rfft)
 
 
-def eager(peer: Peer, effort: Effort) -> list[Row]:
+def eager(peer: Peer, effort: Effort) -> Iterator[Row]:
     """Evaluate each expression again and again, without waiting in between."""
-    return [
-        row
-        for name in EXPRESSIONS
-        for size in SIZES[peer.backend]
-        for library in ("eager", "torch")
-        for row in _rows(peer, effort, name, size, library)
-    ]
+    for name in EXPRESSIONS:
+        for size in SIZES[peer.backend]:
+            for library in ("eager", "torch"):
+                yield from _rows(peer, effort, name, size, library)
 
 
 def _rows(peer: Peer, effort: Effort, name: str, size: int, library: str) -> list[Row]:
