@@ -243,9 +243,7 @@ def test_several_devices_keep_step_on_shared_streams(backend: Any) -> None:
     name = backend.__name__.rpartition(".")[2]
     with System(name, devices=2, streams=streams.Single()) as lab:
         world = lab.world()
-        x = [gpu.put(np.full(4, float(at + 1))) for at, gpu in enumerate(lab.devices)]
+        x: Any = [gpu.put(np.full(4, float(at + 1))) for at, gpu in enumerate(lab.devices)]
         for _ in range(3):
-            summed = world.all_reduce(x)
-            x = [array.multiply(one, 0.5) for one in summed]
-        for one in x:
-            assert one.get().tolist() == [1.5] * 4
+            x = world.all_reduce(x).map(lambda part: array.multiply(part, 0.5))
+        assert x.get().tolist() == [[1.5] * 4] * 2

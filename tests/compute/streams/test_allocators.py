@@ -1,5 +1,6 @@
 """Which stream a library gets, and what is refused."""
 
+import inspect
 import re
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel_lab import System
+from accel_lab import System, streams
 from accel_lab.backends.host.device import HostBackend, HostStream
 from accel_lab.compute.execution.context import Context
 from accel_lab.compute.streams import Allocator, HostFn, PerActor, Polled, Pooled, Single, Sync
@@ -17,6 +18,8 @@ from accel_lab.compute.streams.strategies import Strategy, require_strategy
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries import ACTORS
 
+made: Any = streams  # what it is given here is not always what it takes
+opened: Any = System
 LIBRARIES = [actor.library for actor in ACTORS]
 
 
@@ -59,36 +62,48 @@ def test_a_pool_is_used_evenly_and_as_the_hints_say(n: int, data: st.DataObject)
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: Pooled(0), "Pooled: n is how many streams there are, 1 to 32, not 0"),
-        (lambda: Pooled(33), "1 to 32, not 33"),
-        (lambda: Pooled("two"), "Pooled: n is a count, 0 or more, not 'two'"),
-        (lambda: Pooled(True), "Pooled: n is a count, 0 or more, not True"),
-        (lambda: Pooled(2, {"blas": 2}), "hints['blas'] is the number of a stream, 0 to 1, not 2"),
-        (lambda: Pooled(2, {"blas": -1}), "hints['blas'] is a count, 0 or more, not -1"),
-        (lambda: Pooled(2, {7: 1}), "hints goes by libraries, as 'blas', not 7"),
-        (lambda: Pooled(2, ["blas"]), "hints is a dict, not ['blas']"),
-        (lambda: Pooled(2, {"run": 1}), "'run' has a stream of its own always"),
-        (lambda: Pooled(2, priorities={5: 1}), "the number of a stream, 0 to 1, not 5"),
-        (lambda: Pooled(2, priorities={1: 1.5}), "priorities[1] is a count, 0 or more, not 1.5"),
-        (lambda: Single(-1), "Single: priority is a count, 0 or more, not -1"),
-        (lambda: Single(101), "Single: priority is 0 to 100, not 101"),
-        (lambda: PerActor({"blas": "high"}), "priorities['blas'] is a count, 0 or more"),
-        (lambda: PerActor({"run": 1}), "'run' has the default stream, which takes no priority"),
-        (lambda: Sync(look_s=-1), "Sync: look_s is a number of seconds above 0, not -1"),
-        (lambda: Polled(look_s=2), "Polled: look_s is 1 s at most, not 2"),
-        (lambda: Polled(look_s=False), "Polled: look_s is a number of seconds above 0, not False"),
-        (lambda: HostFn(watchdog_s=0), "HostFn: watchdog_s is a number of seconds above 0"),
-        (lambda: HostFn(watchdog_s=60), "HostFn: watchdog_s is 1 s at most, not 60"),
-        (lambda: HostFn(look_s="soon"), "HostFn: look_s is a number of seconds above 0"),
-        (lambda: System("host", streams="pooled"), "streams is PerActor(), Single() or Pooled(n)"),
-        (lambda: System("host", streams=Pooled), "streams is PerActor(), Single() or Pooled(n)"),
-        (lambda: System("host", completion="sync"), "completion is Sync(), Polled() or HostFn()"),
-        (lambda: System("host", completion=Single()), "completion is Sync(), Polled() or HostFn()"),
+        (lambda: made.Pooled(0), "Pooled: n is how many streams there are, 1 to 32, not 0"),
+        (lambda: made.Pooled(33), "1 to 32, not 33"),
+        (lambda: made.Pooled("two"), "Pooled: n is a count, 0 or more, not 'two'"),
+        (lambda: made.Pooled(n=True), "Pooled: n is a count, 0 or more, not True"),
         (
-            lambda: System("host", streams=PerActor({"cublas": 1})),
+            lambda: made.Pooled(2, {"blas": 2}),
+            "hints['blas'] is the number of a stream, 0 to 1",
+        ),
+        (lambda: made.Pooled(2, {"blas": -1}), "hints['blas'] is a count, 0 or more, not -1"),
+        (lambda: made.Pooled(2, {7: 1}), "hints goes by libraries, as 'blas', not 7"),
+        (lambda: made.Pooled(2, ["blas"]), "hints is a dict, not ['blas']"),
+        (lambda: made.Pooled(2, {"run": 1}), "'run' has a stream of its own always"),
+        (lambda: made.Pooled(2, priorities={5: 1}), "the number of a stream, 0 to 1, not 5"),
+        (
+            lambda: made.Pooled(2, priorities={1: 1.5}),
+            "priorities[1] is a count, 0 or more",
+        ),
+        (lambda: made.Single(-1), "Single: priority is a count, 0 or more, not -1"),
+        (lambda: made.Single(101), "Single: priority is 0 to 100, not 101"),
+        (lambda: made.PerActor({"blas": "high"}), "priorities['blas'] is a count, 0 or more"),
+        (
+            lambda: made.PerActor({"run": 1}),
+            "the default stream, which takes no priority",
+        ),
+        (lambda: made.Sync(look_s=-1), "Sync: look_s is a number of seconds above 0, not -1"),
+        (lambda: made.Polled(look_s=2), "Polled: look_s is 1 s at most, not 2"),
+        (
+            lambda: made.Polled(look_s=False),
+            "Polled: look_s is a number of seconds above 0",
+        ),
+        (lambda: made.HostFn(watchdog_s=0), "HostFn: watchdog_s is a number of seconds above 0"),
+        (lambda: made.HostFn(watchdog_s=60), "HostFn: watchdog_s is 1 s at most, not 60"),
+        (lambda: made.HostFn(look_s="soon"), "HostFn: look_s is a number of seconds above 0"),
+        (lambda: opened("host", streams="pooled"), "streams is PerActor(), Single() or Pooled(n)"),
+        (lambda: opened("host", streams=Pooled), "streams is PerActor(), Single() or Pooled(n)"),
+        (lambda: opened("host", completion="sync"), "completion is Sync(), Polled() or HostFn()"),
+        (lambda: opened("host", completion=Single()), "completion is Sync(), Polled() or HostFn()"),
+        (
+            lambda: opened("host", streams=PerActor({"cublas": 1})),
             "streams names the library 'cublas', and a device has array, ",
         ),
-        (lambda: System("host", streams=Pooled(2, {"cufft": 1})), "the library 'cufft'"),
+        (lambda: opened("host", streams=Pooled(2, {"cufft": 1})), "the library 'cufft'"),
     ],
 )
 def test_a_mistake_is_refused_with_what_and_what_was_expected(make: Any, words: str) -> None:
@@ -109,8 +124,8 @@ def test_each_comes_to_a_context_as_it_was(chosen: Allocator | Strategy) -> None
 def test_nothing_is_what_it_was_before_there_was_a_choice() -> None:
     assert require_allocator(None, LIBRARIES) == PerActor()
     assert require_strategy(None) == Polled()
-    assert System.__init__.__kwdefaults__["streams"] is None
-    assert System.__init__.__kwdefaults__["completion"] is None
+    defaults = inspect.signature(System).parameters
+    assert defaults["streams"].default is defaults["completion"].default is None
 
 
 class Prioritized(HostBackend):
