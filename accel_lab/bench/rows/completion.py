@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from time import perf_counter
 
 from accel_lab.bench.effort import Effort
@@ -30,8 +30,7 @@ def completion(backend: str, effort: Effort) -> list[Row]:
     """Ask for one product at a time: when is it answered, and what does that cost the processor?"""
     rows: list[Row] = []
     calls = max(4, effort.calls // SHARE)
-    with ExitStack() as opened:
-        polled = opened.enter_context(_device(backend, Polled(look_s=0)))
+    with _device(backend, Polled(look_s=0)) as polled:
         for way, (title, strategy) in WAYS.items():
             with _device(backend, strategy) as device:
                 for size in SIZES[backend]:

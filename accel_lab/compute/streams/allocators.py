@@ -69,7 +69,7 @@ class PerActor(msgspec.Struct, frozen=True, tag="per actor"):
 
 
 class Single(msgspec.Struct, frozen=True, tag="single"):
-    """All libraries and copies share one stream: all is done in the order in which it was sent.
+    """All libraries and copies share one stream: the device does one after the other.
 
     Attributes:
         priority: of that stream.
