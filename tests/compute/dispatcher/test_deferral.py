@@ -214,6 +214,19 @@ def test_a_fence_passes_what_only_waits_itself(world: World) -> None:
     world.finish()
 
 
+def test_what_a_deferred_launch_writes_is_written_by_that(world: World) -> None:
+    """Others use its stream meanwhile."""
+    made = world.make(2)
+    storage: Any = made.storage
+    world.defer(1, 10, lambda: None, lambda _: storage.write_on(world.stream))
+    unused: Any = None
+    other = Launch(unused, world.stream, 5, 0, Fence(), None)
+    other.write(made)
+    assert (storage.write_seq, storage.write_kind) == (5, Fence)
+    world.finish()
+    assert (storage.write_seq, storage.write_kind) == (1, Touch)
+
+
 @pytest.mark.parametrize("parts_last", [False, True])
 def test_a_part_gets_before_nothing_where_streams_are_shared(parts_last: bool) -> None:  # noqa: FBT001
     """It has its stream wait for other devices, which may wait for what was sent before it."""
