@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from accel_lab import pipeline as pipeline
     from accel_lab import telemetry as telemetry
     from accel_lab import views as views
+    from accel_lab.compute import streams as streams
     from accel_lab.compute.device import Device as Device
     from accel_lab.compute.events import lifecycle as events
     from accel_lab.compute.message.buffer import AccelRef as AccelRef
@@ -62,6 +63,7 @@ __all__ = [
     "gpu",
     "onnx",
     "pipeline",
+    "streams",
     "telemetry",
     "views",
 ]
@@ -87,6 +89,7 @@ _HOMES = {
     "unload_ipython_extension": "accel_lab.extension",
     "onnx": "accel_lab.onnx",
     "pipeline": "accel_lab.pipeline",
+    "streams": "accel_lab.compute.streams",
     "telemetry": "accel_lab.telemetry",
     "views": "accel_lab.views",
 }

@@ -234,6 +234,7 @@ def be_context(
             os.chdir(bind.folder)
         distrust_bytecode()
         backend = module.open_backend(bind.index)
+        backend.wait_by(bind.strategy)
         arena = SegmentBytes(backend)
         context = Context(
             backend,
@@ -243,6 +244,7 @@ def be_context(
             module.SUPPORT,
             bind.limit_bytes,
             bind.spill_bytes,
+            bind.allocator,
         )
     except EOFError:
         return  # the notebook is gone
@@ -254,15 +256,18 @@ def be_context(
     workspaces.projects = projects
     workspace_registry.serve(workspaces)
     find_classes()
-    service = Dispatcher(transport, context, spin_s=bind.spin_s, fuse=bind.fuse)
+    service = Dispatcher(
+        transport, context, spin_s=bind.spin_s, fuse=bind.fuse, look_s=bind.strategy.look_s
+    )
     sys.stdout, sys.stderr = Printer(service, "stdout"), Printer(service, "stderr")
     ipython_display.use(Screen(service))
     no_terminal.do_without()
     INTERRUPTS.serve()
     Control(channel, service, context, arena, surplus).start()
     libraries = list(context.actors)
+    limit_bytes, places = context.limit_bytes, context.places()
     service.send(
-        [Born(os.getpid(), backend.model, context.limit_bytes, libraries, backend.capability)]
+        [Born(os.getpid(), backend.model, limit_bytes, libraries, backend.capability, places)]
     )
     service.run()
     context.finish()

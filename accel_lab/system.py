@@ -46,6 +46,8 @@ from accel_lab.compute.output.output_queue import OutputQueue
 from accel_lab.compute.process import standard_streams
 from accel_lab.compute.process.spawner import Spawner
 from accel_lab.compute.requests.requests import closed
+from accel_lab.compute.streams.allocators import Allocator, require_allocator
+from accel_lab.compute.streams.strategies import Strategy, require_strategy
 from accel_lab.compute.supervision.context_supervisor import ContextSupervisor
 from accel_lab.compute.supervision.device_actor import DeviceActor
 from accel_lab.compute.supervision.idle_suspension import IdleSuspension
@@ -93,6 +95,7 @@ class System(SeveralDevices, Uncopied):
     `with System() as lab:` also waits for that, and closes at the end, when what was sent is done.
 
     Attributes:
+        streams, completion: how its contexts place their work, and how they wait for it.
         finish_s: how long the end of `with`, or of the program, waits for what was sent and not
             awaited. What is not done then is dropped, and a line for each device says how much.
             An exception ends both at once, and a notebook's kernel waits for nothing as it ends.
@@ -125,6 +128,10 @@ class System(SeveralDevices, Uncopied):
             quarter of its RAM, when an allocation finds no room; they come back by themselves.
         fuse: whether functions of each element that follow each other may be computed as one, which
             leaves out intermediate results that nobody can ask for any more.
+        streams: which library enqueues on which stream: `PerActor()`, `Single()` or `Pooled(n)` of
+            `accel_lab.streams`, each with priorities; `PerActor()` when not given.
+        completion: how contexts wait for work that takes long: `Polled()`, `Sync()` or `HostFn()`
+            of `accel_lab.streams`; `Polled()` when not given.
         arena_bytes: limit of the host memory for transfers; a quarter of RAM when not given.
         suspend_after_s: how long a device is asked nothing before it is suspended by itself; never
             when not given. Not in a cluster.
@@ -162,6 +169,8 @@ class System(SeveralDevices, Uncopied):
         memory_bytes: int | None = None,
         spill: bool = True,
         fuse: bool = True,
+        streams: Allocator | None = None,
+        completion: Strategy | None = None,
         arena_bytes: int | None = None,
         suspend_after_s: float | None = None,
         cluster: Kind | None = None,
@@ -174,10 +183,13 @@ class System(SeveralDevices, Uncopied):
         if results is not None:
             require_word(results, "results", get_args(Results))
         groups = groups_of(strategy, len(indices), max_restarts=max_restarts, within_s=within_s)
+        self.streams, self.completion = _waiting(streams, completion)
         timeout_s = require_timeout(timeout_s)
         suspend_after_s = require_timeout(suspend_after_s, "suspend_after_s")
-        memory_bytes = require_bytes(memory_bytes, "memory_bytes")
-        journal_bytes = require_bytes(journal_bytes, "journal_bytes")
+        memory_bytes, journal_bytes = (
+            require_bytes(memory_bytes, "memory_bytes"),
+            require_bytes(journal_bytes, "journal_bytes"),
+        )
         store = None if journal is None else store_for(journal)
         require_registered(messages(), ACTORS, module.SUPPORT, self.backend)
         self.name = name or f"lab{next(_names)}"
@@ -213,6 +225,8 @@ class System(SeveralDevices, Uncopied):
             host_memory_bytes() // (4 * len(indices)) if spill else 0,
             SPIN_S if len(os.sched_getaffinity(0)) > len(indices) else 0.0,
             bool(fuse),
+            self.streams,
+            self.completion,
         )
         self._event_loop.start()
         self._patient.start()
@@ -748,6 +762,12 @@ def _loaded(
         return name, module, backends.indices(devices, module.device_count(), name)
     open_systems.end_first()  # while the end of what the cluster is had by is still to come
     return *backends.load(joined.backend, here=False), joined.indices
+
+
+def _waiting(streams: Any, completion: Any) -> tuple[Allocator, Strategy]:
+    """Return how contexts place their work on streams, and how they wait for it."""
+    libraries = [actor.library for actor in ACTORS]
+    return require_allocator(streams, libraries), require_strategy(completion)
 
 
 def _give_up(backend: str, supervisors: list[ContextSupervisor], why: str) -> None:

@@ -10,6 +10,7 @@ from accel_lab.bench.row import Row, judged
 from accel_lab.bench.rows import (
     busy,
     compiling,
+    completion,
     eager,
     empty,
     journaled,
@@ -34,6 +35,7 @@ NAMES = (
     "ask",
     "await",
     "ping",
+    "completion",
     "busy",
     *libraries.CASES,
     "libraries",
@@ -83,6 +85,7 @@ def run(
             "ask": lambda: latency.ask(peer, effort),
             "await": lambda: latency.await_(peer, effort),
             "ping": lambda: empty.ping(peer.device, effort),
+            "completion": lambda: completion.completion(lab.backend, effort),
             "busy": lambda: busy.busy(peer, effort),
             **{name: partial(libraries.library, peer, effort, name) for name in libraries.CASES},
             "libraries": lambda: workloads.workloads(peer, effort, notes.append),

@@ -47,6 +47,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"events"},
         {"arrays"},
         {"message"},
+        {"streams"},
         {"groups"},
         {"arena"},
         {"files"},

@@ -16,6 +16,7 @@ from accel_lab.compute.execution.spill import Spill
 from accel_lab.compute.execution.stream import Stream
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Operation, name_of, operands_of
+from accel_lab.compute.streams.allocators import USER_CODE, Allocator, PerActor
 from accel_lab.display.owners import kept, told
 from accel_lab.display.sizes import compared, size
 from accel_lab.errors import AccelError, BackendUnavailable, OutOfMemory
@@ -35,8 +36,6 @@ class Route(NamedTuple):
 
 LARGEST = 5
 """How many owners an OutOfMemory tells."""
-USER_CODE = "run"
-"""The library that runs functions and cells of the user's."""
 
 
 class HostBytes(Protocol):
@@ -50,6 +49,8 @@ class Context:
     """Buffers, streams and library actors; used by the dispatcher thread alone.
 
     Attributes:
+        streams: those that it has, by their own names.
+        allocator: which library has which of them.
         answered: how many buffers came inside answers, here and in those contexts for which this
             one goes on.
         cell_names: returns by which names `%%gpu` cells keep some buffers, by number.
@@ -64,6 +65,7 @@ class Context:
         support: Mapping[str, frozenset[str]],
         limit_bytes: int | None,
         spill_bytes: int = 0,
+        allocator: Allocator | None = None,
     ) -> None:
         self.support = support
         self.generation = generation
@@ -76,7 +78,9 @@ class Context:
         self.table.moved = self.forget_addresses
         self.held = HeldObjects()
         self.scratch = ScratchPools(self)
+        self.allocator = allocator or PerActor()
         self.streams: dict[str, Stream] = {}
+        self._placed: dict[str, Stream] = {}
         self.actors: dict[str, LibraryActor] = {}
         self.routes: dict[type[Operation[Any]], Route] = {}
         self.restarts = {kind.library: 0 for kind in kinds}
@@ -100,13 +104,33 @@ class Context:
         return cast("S", self._services[kind])
 
     def stream(self, name: str) -> Stream:
-        """Return the stream of this name, made on first use."""
-        stream = self.streams.get(name)
+        """Return the stream of a library, made on first use; others may have the same."""
+        stream = self._placed.get(name)
         if stream is None:
-            backend = self.backend
-            native = backend.user_stream() if name == USER_CODE else backend.native_stream()
-            stream = self.streams[name] = Stream(name, native)
+            place = self.allocator.place(name, self._placed)
+            stream = self.streams.get(place.stream)
+            if stream is None:
+                stream = self.streams[place.stream] = self._make(*place)
+            self._placed[name] = stream
         return stream
+
+    def _make(self, name: str, asked: int) -> Stream:
+        """Make a stream, with the priority that was asked for as far as the device has such."""
+        backend = self.backend
+        if name == USER_CODE:
+            return Stream(name, backend.user_stream())
+        if not asked:
+            return Stream(name, backend.native_stream())
+        priority = min(asked, backend.most_priority)
+        return Stream(name, backend.native_stream(priority), priority, asked)
+
+    def places(self) -> dict[str, tuple[str, int, int]]:
+        """Return each library's stream, with the priority that was asked for and what it has."""
+        return {
+            name: (one.name, one.asked, one.priority)
+            for name, one in self._placed.items()
+            if name in self.actors
+        }
 
     def launched(self) -> int:
         """Return how many operations there were on all streams; any thread."""

@@ -165,6 +165,8 @@ class ContextSupervisor:
                 services.fuse,
                 [os.fsencode(place) for place in here.path],
                 os.fsencode(here.folder),
+                services.allocator,
+                services.strategy,
             ),
             lambda packet: self._packet(process, packet),
         )

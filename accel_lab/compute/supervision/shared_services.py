@@ -10,6 +10,7 @@ from accel_lab.actor.events import EventStream
 from accel_lab.compute.arena.arena import Arena
 from accel_lab.compute.output.output_queue import OutputQueue
 from accel_lab.compute.process.bound_process import ProcessSource
+from accel_lab.compute.streams import Allocator, Strategy
 from accel_lab.compute.supervision.unclaimed_failures import UnclaimedFailures
 
 
@@ -34,6 +35,8 @@ class SharedServices(msgspec.Struct, frozen=True):
     spill_bytes: int
     spin_s: float
     fuse: bool
+    allocator: Allocator
+    strategy: Strategy
     busy: list[Callable[[], bool]] = []
 
     def telling(self, events: EventStream) -> Self:

@@ -11,6 +11,7 @@ import msgspec
 
 from accel_lab.compute.events.samples import Block, Slice
 from accel_lab.compute.machine import seqpacket
+from accel_lab.compute.streams import Allocator, PerActor, Polled, Strategy
 
 SPILLED = "bytes on the host"
 """Among the counters of `upload` in a heartbeat: what has given way to other buffers."""
@@ -31,6 +32,8 @@ class Bind(msgspec.Struct, frozen=True, array_like=True, tag=1):
     fuse: bool
     sys_path: list[bytes]
     folder: bytes
+    allocator: Allocator = PerActor()
+    strategy: Strategy = Polled()
 
 
 class Segment(msgspec.Struct, frozen=True, array_like=True, tag=2):
