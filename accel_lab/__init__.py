@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from accel_lab import errors as errors
     from accel_lab import onnx as onnx
     from accel_lab import pipeline as pipeline
+    from accel_lab import raw as raw
     from accel_lab import telemetry as telemetry
     from accel_lab import views as views
     from accel_lab.compute.device import Device as Device
@@ -63,6 +64,7 @@ __all__ = [
     "gpu",
     "onnx",
     "pipeline",
+    "raw",
     "telemetry",
     "views",
 ]
@@ -88,6 +90,7 @@ _HOMES = {
     "unload_ipython_extension": "accel_lab.extension",
     "onnx": "accel_lab.onnx",
     "pipeline": "accel_lab.pipeline",
+    "raw": "accel_lab.raw",
     "telemetry": "accel_lab.telemetry",
     "views": "accel_lab.views",
 }

@@ -48,12 +48,12 @@ class Build(Operation[Handle[LoadedModule]], frozen=True, array_like=True, eq=Fa
 
     def infer(self) -> None:
         """Refuse what no compiler takes."""
-        require_source("Build", self.source, self.headers, self.options)
         if not self.names:
             raise InvalidArgument(
                 "Build: names has no kernel, and the source no __global__ function that is "
                 'no template; name those that you want, as names=("scale<float>",)'
             )
+        require_source("Build", self.source, self.headers, self.options)
         require_names("Build", self.names, (self.source, *self.headers.values()))
         if len(set(self.names)) < len(self.names):
             raise InvalidArgument(f"Build: names has a kernel twice: {self.names}")
