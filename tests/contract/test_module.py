@@ -93,7 +93,7 @@ def test_arguments_are_those_of_jit(device: Device, built: module.Module) -> Non
     with pytest.raises(InvalidArgument, match=r"argument 0 of scale is float64\[4\]"):
         built["scale"](1, 4, (x,)).result(WAIT_S)
     built["scale"].result(WAIT_S)
-    with pytest.raises(InvalidArgument, match="scale: .* of shared memory"):
+    with pytest.raises(InvalidArgument, match=r"scale: .* of shared memory"):
         built["scale"](1, 4, (x,), shared_bytes=1 << 30)
 
 
@@ -114,7 +114,6 @@ def test_a_kernel_that_is_not_there_is_named_with_those_that_are(built: module.M
         (SOURCE, ["scale", "sale"], "nothing in the source is called sale"),
         (SOURCE, ["scale", "scale"], "names has a kernel twice"),
         (SOURCE, ["1"], "name is a kernel's"),
-        (5, None, "names has no kernel"),
         (5, "f", "source is of type str, and 5 is"),
     ],
 )
@@ -131,7 +130,7 @@ def test_what_does_not_compile_fails_with_its_line_and_so_do_launches(device: De
     with pytest.raises(DependencyFailed) as failed:
         broken["count"](1, 1, (x,)).result(WAIT_S)
     assert isinstance(failed.value.__cause__, CompileError)
-    with pytest.raises(CompileError, match=r"module\.cu[(:]14"):
+    with pytest.raises(CompileError, match=r"module\.cu[(:]12"):
         broken.result(WAIT_S)
 
 

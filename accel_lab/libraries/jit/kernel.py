@@ -1,7 +1,6 @@
 """A kernel as the notebook holds it: its source, and the handle of what a context made of it."""
 
 from collections.abc import Iterable, Mapping
-from functools import partial
 
 from accel_lab.compute.device import Device, device_first
 from accel_lab.errors import InvalidArgument
@@ -36,7 +35,7 @@ class Kernel(Launchable):
         if globals is not None and not isinstance(globals, Globals):
             raise InvalidArgument(f"globals are those of another kernel, not {globals!r}")
         program = Compile(source, name, self.options, self.headers)
-        super().__init__(device, name, partial(device.ask, program))
+        super().__init__(device, name, lambda: device.ask(program))
         own = declared_in((source, *self.headers.values())) if globals is None else {}
         self.globals = Globals(device, own) if globals is None else globals
 

@@ -6,7 +6,6 @@ Their kernels are launched as those of `jit`. On `host` a module is built from s
 import os
 import pickle
 from collections.abc import Iterable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeAlias
 
@@ -64,11 +63,12 @@ def build(
     device = device_first(device)
     options, headers = texts_of(options, headers)
     if names is None:
-        names = kernels_in(source) if isinstance(source, str) else ()
+        given: Any = source  # `Build` refuses what is no text
+        names = kernels_in(source) if isinstance(given, str) else ()
     wanted = (names,) if isinstance(names, str) else tuple(names)
     message = Build(source, wanted, options, headers)
-    made = partial(device.ask, message)
-    return Module(device, made, lambda: declared_in((source, *headers.values())))
+    texts = source, *headers.values()
+    return Module(device, lambda: device.ask(message), lambda: declared_in(texts))
 
 
 def load(device: Device, *files: File, kinds: Iterable[Kind] | None = None) -> Module:

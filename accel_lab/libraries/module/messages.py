@@ -137,7 +137,22 @@ class Binary(Operation[bytes], frozen=True, array_like=True, eq=False, tag=590):
         """What people call it."""
         return f"the {self.form}"
 
-    base = name
-    file = Build.file
-    text = Build.text
-    included = Build.included
+    @property
+    def base(self) -> str:
+        """The same: it has no kernel that comes first."""
+        return self.name
+
+    @property
+    def file(self) -> str:
+        """What the source is called in the compiler's messages."""
+        return FILE
+
+    @property
+    def text(self) -> str:
+        """The source as compilers take it."""
+        return as_compiled(self.source)
+
+    @property
+    def included(self) -> dict[str, str]:
+        """The headers, likewise."""
+        return {name: as_compiled(text) for name, text in self.headers.items()}

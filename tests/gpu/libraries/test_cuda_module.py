@@ -81,8 +81,8 @@ def test_files_are_linked(gpu: Device, forms: tuple[Any, Any]) -> None:
 
 def test_a_cubin_that_is_linked_already_is_refused_beside_others(gpu: Device) -> None:
     whole = module.binary(gpu, SOURCE).result(WAIT_S)
+    part = module.binary(gpu, TWICE, linkable=True).result(WAIT_S)
     with pytest.raises(InvalidArgument, match="file 1 is a cubin that is linked already"):
-        part = module.binary(gpu, TWICE, linkable=True).result(WAIT_S)
         module.load(gpu, part, whole).result(WAIT_S)
 
 

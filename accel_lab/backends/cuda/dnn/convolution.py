@@ -137,7 +137,7 @@ class CudaConvolutions:
 
     def lend(self) -> int | None:
         """Return cuDNN's handle on the active stream, for the user's code; None if there is none."""
-        graphs = self._graphs()
+        graphs = self._found()
         return None if graphs is None else graphs.lend()
 
     def take_back(self) -> None:
