@@ -7,7 +7,7 @@ import os
 import pickle
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias, cast
 
 import numpy as np
 
@@ -134,13 +134,17 @@ class LoadedCode(Protocol):
 
 
 class ModuleLibrary(Protocol):
-    """What a backend provides; one without binaries has the first two."""
+    """What every backend provides."""
 
     def build(self, program: Build) -> Any:
         """Compile, or find it on disk; any thread, and it may block. Raises CompileError."""
 
     def loaded(self, built: Any) -> LoadedCode:
         """Make what was built fit for launches; on the dispatcher thread."""
+
+
+class Binaries(Protocol):
+    """What a backend provides, too, that loads binaries."""
 
     def link(self, kinds: tuple[str, ...], images: list[Any]) -> Any:
         """Link arrays of bytes; a worker's thread. Raises CompileError."""
@@ -166,10 +170,10 @@ class ModuleActor(LibraryActor):
     @handles(Load)
     def load(self, m: Load, launch: Launch) -> None:
         """Fetch the bytes and link them beside the dispatcher."""
-        images = [launch.read(image) for image in m.images]
+        images, lib = [launch.read(image) for image in m.images], cast("Binaries", self.lib)
         launch.blocking(
-            lambda _: self.lib.link(m.kinds, images),
-            lambda made: _keep(self.lib.linked(made), launch),
+            lambda _: lib.link(m.kinds, images),
+            lambda made: _keep(lib.linked(made), launch),
         )
 
     @handles(Binary)
@@ -179,7 +183,7 @@ class ModuleActor(LibraryActor):
         def answer(data: bytes) -> None:
             launch.finish = lambda: answer_parts(launch.seq, pickle.dumps(data))
 
-        launch.defer(lambda: self.lib.binary(m), answer)
+        launch.defer(lambda: cast("Binaries", self.lib).binary(m), answer)
 
 
 def _keep(code: LoadedCode, launch: Launch) -> None:

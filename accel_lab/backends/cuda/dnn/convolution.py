@@ -136,7 +136,7 @@ class CudaConvolutions:
         return self._cudnn
 
     def lend(self) -> int | None:
-        """Return cuDNN's handle on the active stream, for the user's code; None if there is none."""
+        """Return cuDNN's handle on the active stream, for the user's code; None without it."""
         graphs = self._found()
         return None if graphs is None else graphs.lend()
 

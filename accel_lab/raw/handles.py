@@ -3,7 +3,8 @@
 Each function returns an integer, the address of the vendor's handle, put on the stream on which
 your code runs. It is valid until your function or cell ends, on its thread. Then stream and
 modes are set back as accel_lab needs them; put back yourself what else you change, and do not
-destroy the handle. What your code does with it is supervised as all else: a fault costs the context.
+destroy the handle. What your code does with it is supervised as all else: a fault costs the
+context.
 """
 
 from accel_lab.compute.user_code.raw_handles import of_running

@@ -65,7 +65,7 @@ def test_linked_files_tell_their_kernels_and_variables(kinds: tuple[str, str]) -
 
 
 def test_what_is_missing_is_told_in_the_linker_s_words() -> None:
-    with pytest.raises(CompileError, match="Undefined reference to .*twice"):
+    with pytest.raises(CompileError, match=r"Undefined reference to .*twice"):
         linked(("ptx",), [binary(MAIN, "ptx")], "90")
 
 
