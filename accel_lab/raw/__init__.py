@@ -1,4 +1,4 @@
-"""Vendors' handles for your own code on a device: `raw.cublas()` inside `gpu.run` or a `%%gpu` cell.
+"""Vendors' handles for your own code in `gpu.run` and in `%%gpu` cells: `raw.cublas()`.
 
 Runs in a context's process.
 """

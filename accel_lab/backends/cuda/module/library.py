@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cupy.cuda import driver
-from cupy.cuda import nvrtc as cupy_nvrtc
 
 from accel_lab.backends.cuda.jit import nvrtc
 from accel_lab.backends.cuda.jit.cubin import data_of
@@ -18,7 +17,7 @@ from accel_lab.backends.cuda.module.contents import (
 )
 from accel_lab.backends.cuda.module.driver_image import DriverImage
 from accel_lab.backends.cuda.module.linker import linked, require_linkable
-from accel_lab.errors import InvalidArgument
+from accel_lab.errors import InvalidArgument, LibraryError
 from accel_lab.libraries.jit.module_globals import Place as Variable
 from accel_lab.libraries.jit.module_globals import declared_in
 from accel_lab.libraries.jit.signature import Parameter, table_of
@@ -34,11 +33,7 @@ from accel_lab.libraries.module.parameter_types import (
 if TYPE_CHECKING:
     from accel_lab.backends.cuda.device.device import CudaDevice
 
-_READ = {
-    "cubin": cupy_nvrtc.getCUBIN,
-    "ptx": cupy_nvrtc.getPTX,
-    "lto": cupy_nvrtc.getLTOIR,
-}
+_FORMS = {"cubin": "CUBIN", "ptx": "PTX", "lto": "LTOIR"}
 
 
 class Entry(NamedTuple):
@@ -202,14 +197,7 @@ class CudaModule:
         Raises:
             CompileError: it does not compile.
         """
-        given = nvrtc.options(program, self._jit.architecture)
-        if program.linkable or program.form == "lto":
-            given += ("-rdc=true",)
-        if program.form == "lto":
-            given += ("-dlto",)
-        with nvrtc.compiled(program, program.text, given) as (handle, _):
-            data: bytes = _READ[program.form](handle)
-        return data
+        return binary_for(program, self._jit.architecture)
 
     def statistics(self) -> Mapping[str, int]:
         """Count modules."""
@@ -224,6 +212,36 @@ class CudaModule:
     ) -> CudaCode:
         self._modules += 1
         return CudaCode(self._jit.code(image), entries, variables, origin)
+
+
+def binary_for(program: Binary, architecture: str) -> bytes:
+    """Compile for an architecture, as `90`; needs no GPU.
+
+    Raises:
+        CompileError: it does not compile.
+    """
+    given = nvrtc.options(program, architecture)
+    if program.linkable or program.form == "lto":
+        given += ("-rdc=true",)
+    if program.form == "lto":
+        given += ("-dlto",)
+    with nvrtc.compiled(program, program.text, given) as (handle, _):
+        return _read(_FORMS[program.form], handle)
+
+
+def _read(form: str, handle: int) -> bytes:
+    """Return what NVRTC has made, whole: CuPy's functions leave out the last byte, as of a text."""
+    from cuda.bindings import nvrtc as bindings
+
+    made = bindings.nvrtcProgram(handle)
+    _, size = getattr(bindings, f"nvrtcGet{form}Size")(made)
+    data = bytearray(size)
+    (status,) = getattr(bindings, f"nvrtcGet{form}")(made, data)
+    if status:
+        raise LibraryError(
+            f"NVRTC has no {form} of this source: {status}", library="module", name=str(status)
+        )
+    return bytes(data)
 
 
 def entries_of(kernels: Mapping[str, tuple[Place, ...]]) -> dict[str, Entry]:

@@ -16,7 +16,7 @@ if find_spec("cupy") is None or find_spec("cuda") is None:
 
 from accel_lab.backends.cuda.jit import nvrtc
 from accel_lab.backends.cuda.module.contents import is_relocatable, kernels_of, variables_in
-from accel_lab.backends.cuda.module.library import _READ, entries_of
+from accel_lab.backends.cuda.module.library import binary_for, entries_of
 from accel_lab.backends.cuda.module.linker import linked
 
 MAIN = """
@@ -39,11 +39,7 @@ __device__ float twice(float x) { return 2 * x; }
 
 
 def binary(source: str, form: str) -> bytes:
-    program = Binary(source, form, linkable=True)
-    given = (*nvrtc.options(program, "90"), "-rdc=true", *(["-dlto"] if form == "lto" else []))
-    with nvrtc.compiled(program, program.text, given) as (handle, _):
-        data: bytes = _READ[form](handle)
-    return data
+    return binary_for(Binary(source, form, linkable=True), "90")
 
 
 @pytest.mark.parametrize("kinds", [("ptx", "ptx"), ("cubin", "cubin"), ("lto", "lto")])
