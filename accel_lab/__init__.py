@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from accel_lab import errors as errors
     from accel_lab import onnx as onnx
     from accel_lab import pipeline as pipeline
+    from accel_lab import raw as raw
     from accel_lab import telemetry as telemetry
     from accel_lab import views as views
     from accel_lab.compute import streams as streams
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from accel_lab.libraries import fft as fft
     from accel_lab.libraries import graph as graph
     from accel_lab.libraries import jit as jit
+    from accel_lab.libraries import module as module
     from accel_lab.libraries import primitives as primitives
     from accel_lab.libraries import rng as rng
     from accel_lab.libraries import solver as solver
@@ -63,6 +65,7 @@ __all__ = [
     "gpu",
     "onnx",
     "pipeline",
+    "raw",
     "streams",
     "telemetry",
     "views",
@@ -89,6 +92,7 @@ _HOMES = {
     "unload_ipython_extension": "accel_lab.extension",
     "onnx": "accel_lab.onnx",
     "pipeline": "accel_lab.pipeline",
+    "raw": "accel_lab.raw",
     "streams": "accel_lab.compute.streams",
     "telemetry": "accel_lab.telemetry",
     "views": "accel_lab.views",

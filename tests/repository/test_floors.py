@@ -21,7 +21,7 @@ FLOORS = (
     {"journal"},
     {"world"},
     {"system", "open_systems", "context_process", "default"},
-    {"array_api", "pipeline"},
+    {"array_api", "pipeline", "raw"},
     {"onnx"},
     {"blueprints"},
     {"testing", "views"},
@@ -74,7 +74,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"assembly", "cluster"},
     ),
     "blueprints": ({EVERY_OTHER}, {"agents", "serving"}),
-    "libraries": ({"authoring"}, {EVERY_OTHER}, {"array"}, {"attention", "fft"}),
+    "libraries": ({"authoring"}, {EVERY_OTHER}, {"array", "module"}, {"attention", "fft"}),
     "backends/cuda": (
         {"support"},
         {"device"},
@@ -82,7 +82,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"array"},
         {EVERY_OTHER},
         {"dnn", "graph"},
-        {"attention"},
+        {"attention", "module"},
         {"baseline", "loading"},
     ),
     "blueprints/language": (

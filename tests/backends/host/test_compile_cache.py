@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from accel_lab.backends.host.jit import Built, HostJit
+from accel_lab.backends.host.jit import HostJit
+from accel_lab.backends.host.kernel import Built
 from accel_lab.errors import CompileError
 from accel_lab.libraries.jit.messages import Compile
 from tests.conftest import require
