@@ -116,7 +116,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
     ),
     "blueprints/train": (
         {"autograd", "faults"},
-        {"batches", "losses", "optimizers", "snapshots"},
+        {"batches", "losses", "optimizers", "snapshots", "telling"},
         {"exchange"},
         {"models", "parameter_server", "trainers"},
     ),
@@ -137,6 +137,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
             "sidebar",
             "supervision",
             "timeline",
+            "training",
             "tree",
             "vram",
         },

@@ -1,0 +1,135 @@
+"""What a trainer tells of its steps, and where the time of a step went."""
+
+import math
+import time
+from collections import Counter, deque
+from collections.abc import Iterable, Sequence
+from typing import Any, Self
+
+from accel_lab.actor.events import Subscription
+from accel_lab.compute.device import Device
+from accel_lab.compute.events.collectives import CollectiveEnded
+from accel_lab.compute.events.training import StepTrained
+from accel_lab.display.table import in_one_line
+
+FAULTS = 8
+"""So many of the newest faults of a step are told."""
+_TOKENS = ("int32", "int64")
+_MATRIX = 2
+_made: Counter[str] = Counter()
+
+
+class Watch:
+    """Measures a step, from `with` to its end.
+
+    Attributes:
+        seconds: what it took.
+        exchanging_s, waiting_s: of each device, as `StepTrained` has them.
+    """
+
+    def __init__(self, devices: Sequence[Device]) -> None:
+        self.devices = tuple(devices)
+        self.seconds = 0.0
+        self.exchanging_s: tuple[float, ...] = ()
+        self.waiting_s: tuple[float, ...] = ()
+        self._ended: deque[CollectiveEnded] = deque()
+        self._following: Subscription | None = None
+
+    def __enter__(self) -> Self:
+        if len(self.devices) > 1:
+            events = self.devices[0].events
+            self._following = events.subscribe(self._ended.append, CollectiveEnded)
+        self._at, self._clock = time.time(), time.perf_counter()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.seconds = time.perf_counter() - self._clock
+        if self._following is not None:
+            self._following.close()
+        names = [device.name for device in self.devices]
+        self.exchanging_s, self.waiting_s = spent(names, self._ended, self._at)
+
+
+def spent(
+    names: Sequence[str], ended: Iterable[CollectiveEnded], since: float
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return how long each device was in operations that all had begun, and in others.
+
+    Parameters:
+        ended: operations in the order of their ends; of those that overlap, each moment counts
+            once.
+        since: what was before counts nothing, wall seconds.
+    """
+    until = dict.fromkeys(names, since)
+    exchanging, waiting = dict.fromkeys(names, 0.0), dict.fromkeys(names, 0.0)
+    for one in ended:
+        if one.failure or not one.ranks:
+            continue
+        begin = one.at - one.seconds
+        together = begin + max(one.waited_s)
+        for name, waited in zip(one.ranks, one.waited_s, strict=True):
+            if name not in until:
+                continue
+            own = max(until[name], begin + waited)
+            if own < one.at:
+                waiting[name] += max(0.0, together - own)
+                exchanging[name] += one.at - max(together, own)
+                until[name] = one.at
+    return tuple(exchanging.values()), tuple(waiting.values())
+
+
+class Telling:
+    """Publishes a trainer's steps under a name of its own."""
+
+    def __init__(self, kind: str) -> None:
+        _made[kind] += 1
+        self.name = kind if _made[kind] == 1 else f"{kind} {_made[kind]}"
+        self._step = self._faults = 0
+
+    def tell(
+        self,
+        watch: Watch,
+        step: int,
+        batch: Sequence[Any],
+        *,
+        loss: float,
+        rate: float,
+        norm: float | None,
+        faults: Sequence[Exception],
+    ) -> None:
+        """Publish a step that is whole; `faults` are all of the trainer's so far."""
+        count, noun = _amount(batch)
+        new = faults[self._faults :][-FAULTS:]
+        watch.devices[0].events.publish(
+            StepTrained(
+                trainer=self.name,
+                step=step,
+                loss=_finite(loss),
+                rate=float(rate),
+                norm=_finite(norm),
+                count=count,
+                noun=noun,
+                seconds=watch.seconds,
+                ranks=tuple(device.name for device in watch.devices),
+                exchanging_s=watch.exchanging_s,
+                waiting_s=watch.waiting_s,
+                faults=tuple(in_one_line(f"{type(one).__name__}: {one}", 160) for one in new),
+                again=max(0, self._step - step + 1),
+            )
+        )
+        self._step, self._faults = step, len(faults)
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _amount(batch: Sequence[Any]) -> tuple[int, str]:
+    """Return how many rows a batch has; of a matrix of numbers of tokens, how many of these."""
+    for one in batch:
+        shape = getattr(one, "shape", ())
+        if shape:
+            if len(shape) == _MATRIX and str(one.dtype) in _TOKENS:
+                return int(shape[0] * shape[1]), "tokens"
+            return int(shape[0]), "rows"
+    return 0, ""
