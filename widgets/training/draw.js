@@ -86,8 +86,7 @@ function trainingRanks(ranks, meanOf) {
   const longest = Math.max(...ranks.map(({ seconds }) => seconds.reduce((sum, part) => sum + part, 0)), 1e-9);
   return h(
     "table",
-    { key: "ranks", class: "al-table al-training-ranks" },
-    h("caption", { class: "al-sr" }, `Where the time of a step goes, mean of ${plural(meanOf, "step")}`),
+    { key: "ranks", class: "al-table al-training-ranks", "aria-label": `Where the time of a step goes, mean of ${plural(meanOf, "step")}` },
     h(
       "thead",
       {},

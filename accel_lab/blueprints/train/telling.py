@@ -85,6 +85,7 @@ class Telling:
         _made[kind] += 1
         self.name = kind if _made[kind] == 1 else f"{kind} {_made[kind]}"
         self._step = self._faults = 0
+        self._generations: dict[str, int] = {}
 
     def tell(
         self,
@@ -100,6 +101,8 @@ class Telling:
         """Publish a step that is whole; `faults` are all of the trainer's so far."""
         count, noun = _amount(batch)
         new = faults[self._faults :][-FAULTS:]
+        before = self._generations
+        now = self._generations = {one.name: one.generation for one in watch.devices}
         watch.devices[0].events.publish(
             StepTrained(
                 trainer=self.name,
@@ -114,6 +117,7 @@ class Telling:
                 exchanging_s=watch.exchanging_s,
                 waiting_s=watch.waiting_s,
                 faults=tuple(in_one_line(f"{type(one).__name__}: {one}", 160) for one in new),
+                lost=tuple(name for name, one in now.items() if before.get(name, one) < one),
                 again=max(0, self._step - step + 1),
             )
         )

@@ -18,8 +18,9 @@ class StepTrained(Event, frozen=True):
     in one that it had begun, and another had not. These are by the notebook's clock, as
     `CollectiveEnded` has them. All else of the step is computing, copying, sending and idle time.
 
-    `faults` are what cost attempts since the step that was told of before, and `again` is how many
-    steps that were told of before are done again, this one included.
+    `faults` are what cost attempts since the step that was told of before, `lost` those of the
+    ranks that have another context since, and `again` is how many steps that were told of are done
+    again, this one included.
     """
 
     is_frequent: ClassVar[bool] = True
@@ -35,4 +36,5 @@ class StepTrained(Event, frozen=True):
     exchanging_s: tuple[float, ...]
     waiting_s: tuple[float, ...]
     faults: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
     again: int = 0

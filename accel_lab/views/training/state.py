@@ -67,7 +67,8 @@ def _rank(device: str, place: int, steps: Sequence[StepTrained]) -> State:
 
 
 def _restart(one: StepTrained) -> State:
-    state: State = {"at": one.at, "step": one.step, "why": list(one.faults)}
+    lost = [f"{name} lost its context" for name in one.lost]
+    state: State = {"at": one.at, "step": one.step, "why": [*lost, *one.faults]}
     return state | ({"again": one.again} if one.again else {})
 
 

@@ -19,7 +19,7 @@ class TrainingRun:
     """What was seen of one trainer.
 
     Attributes:
-        points: steps of the whole curve, those whose number is a multiple of `stride`, ascending.
+        points: steps of the whole curve, ascending: each `stride`-th one, from step 1 on.
         newest: the newest steps, the newest last.
         restarts: the newest steps that a fault has cost attempts, the newest last.
         stride: from one kept step of the curve to the next one.
@@ -43,11 +43,14 @@ class TrainingRun:
         self.newest.append(step)
         if step.faults:
             self.restarts.append(step)
-        if step.step % self.stride == 0:
+        if self._is_kept(step):
             self.points.append(step)
         while len(self.points) > POINTS:
             self.stride *= 2
-            self.points = [one for one in self.points if one.step % self.stride == 0]
+            self.points = [one for one in self.points if self._is_kept(one)]
+
+    def _is_kept(self, step: StepTrained) -> bool:
+        return (step.step - 1) % self.stride == 0
 
     def curve(self) -> list[StepTrained]:
         """Return the steps that are drawn, ascending: of the whole curve, and the newest."""
