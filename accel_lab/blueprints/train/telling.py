@@ -55,27 +55,32 @@ def spent(
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return how long each device was in operations that all had begun, and in others.
 
+    Of operations that overlap, the one that the device began first has the moment.
+
     Parameters:
-        ended: operations in the order of their ends; of those that overlap, each moment counts
-            once.
         since: what was before counts nothing, wall seconds.
     """
-    until = dict.fromkeys(names, since)
-    exchanging, waiting = dict.fromkeys(names, 0.0), dict.fromkeys(names, 0.0)
+    parts: dict[str, list[tuple[float, float, float]]] = {name: [] for name in names}
     for one in ended:
         if one.failure or not one.ranks:
             continue
         begin = one.at - one.seconds
         together = begin + max(one.waited_s)
         for name, waited in zip(one.ranks, one.waited_s, strict=True):
-            if name not in until:
-                continue
-            own = max(until[name], begin + waited)
-            if own < one.at:
-                waiting[name] += max(0.0, together - own)
-                exchanging[name] += one.at - max(together, own)
-                until[name] = one.at
-    return tuple(exchanging.values()), tuple(waiting.values())
+            if name in parts:
+                parts[name].append((begin + waited, together, one.at))
+    exchanging, waiting = [], []
+    for own in parts.values():
+        until, exchanged, waited = since, 0.0, 0.0
+        for begin, together, end in sorted(own):
+            after = max(until, begin)
+            if after < end:
+                waited += max(0.0, together - after)
+                exchanged += end - max(together, after)
+                until = end
+        exchanging.append(exchanged)
+        waiting.append(waited)
+    return tuple(exchanging), tuple(waiting)
 
 
 class Telling:

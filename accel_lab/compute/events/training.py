@@ -6,7 +6,7 @@ from accel_lab.actor.events import Event
 
 
 class StepTrained(Event, frozen=True):
-    """A step of a trainer is whole; `at` is when.
+    """A step of a trainer is whole.
 
     `step` is how many are done with it, `loss` that of its batch before it, `rate` the learning
     rate, `norm` that of the gradients before they were clipped. Both `loss` and `norm` are None
