@@ -6,10 +6,13 @@ from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
+import numpy as np
+
 from accel_lab.actor.events import Subscription
 from accel_lab.compute.device import Device
 from accel_lab.compute.events.collectives import CollectiveEnded
 from accel_lab.compute.events.training import StepTrained
+from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.display.table import in_one_line
 
 FAULTS = 8
@@ -86,11 +89,11 @@ def spent(
 class Telling:
     """Publishes a trainer's steps under a name of its own."""
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, devices: Sequence[Device]) -> None:
         _made[kind] += 1
         self.name = kind if _made[kind] == 1 else f"{kind} {_made[kind]}"
         self._step = self._faults = 0
-        self._generations: dict[str, int] = {}
+        self._generations = {one.name: one.generation for one in devices}
 
     def tell(
         self,
@@ -136,9 +139,8 @@ def _finite(value: float | None) -> float | None:
 def _amount(batch: Sequence[Any]) -> tuple[int, str]:
     """Return how many rows a batch has; of a matrix of numbers of tokens, how many of these."""
     for one in batch:
-        shape = getattr(one, "shape", ())
-        if shape:
-            if len(shape) == _MATRIX and str(one.dtype) in _TOKENS:
-                return int(shape[0] * shape[1]), "tokens"
-            return int(shape[0]), "rows"
+        if isinstance(one, np.ndarray | AccelRef) and one.shape:
+            if len(one.shape) == _MATRIX and str(one.dtype) in _TOKENS:
+                return one.shape[0] * one.shape[1], "tokens"
+            return one.shape[0], "rows"
     return 0, ""

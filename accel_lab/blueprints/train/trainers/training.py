@@ -85,7 +85,7 @@ class Training(Layout):
         self.scale: LossScale | None = None
         self.states: list[Buffers] = []
         self._is_hurt = False
-        self._telling = Telling(kind)
+        self._telling = Telling(kind, self.devices)
         self._begin()
 
     # The ranks.
