@@ -123,7 +123,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
     ),
     "blueprints/train": (
         {"autograd", "faults"},
-        {"batches", "losses", "optimizers", "snapshots"},
+        {"batches", "losses", "optimizers", "snapshots", "telling"},
         {"exchange"},
         {"models", "parameter_server", "trainers"},
     ),
@@ -144,6 +144,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
             "sidebar",
             "supervision",
             "timeline",
+            "training",
             "tree",
             "vram",
         },
