@@ -256,8 +256,9 @@ class Player(Uncopied):
             return AGAIN_S
         self.problem = ""
         self._nudge()
-        spent = time.monotonic() - began
-        return max(0.0, 1 / MAX_HZ - spent) if self._followers else 0.0
+        if not self._followers and self.film is not None and self.film.running:
+            return 0.0  # a film that nobody watches is made as fast as it can be
+        return max(0.0, 1 / MAX_HZ - (time.monotonic() - began))
 
     def _is_over(self) -> bool:
         """Whether nobody asks for another picture; who holds `_wake`."""
