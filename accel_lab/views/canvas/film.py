@@ -57,9 +57,12 @@ class Film(Uncopied):
     def __init__(
         self, path: str | Path, size: tuple[int, int], *, most: int, rate_hz: float, of: object
     ) -> None:
-        if not isinstance(path, str | Path) or Path(path).suffix.lower() not in KINDS:
-            raise InvalidArgument(f"record: path must end in .gif or .mp4, not {path!r}")
-        self.path = Path(path).absolute()
+        try:
+            self.path = Path(path).absolute()
+            kind = KINDS[self.path.suffix.lower()]
+        except (TypeError, KeyError) as error:
+            text = f"record: path must end in .gif or .mp4, not {path!r}"
+            raise InvalidArgument(text) from error
         if not self.path.parent.is_dir():
             raise FilmError(f"{self.path} cannot be written: there is no such folder")
         self.most = most
@@ -71,7 +74,7 @@ class Film(Uncopied):
         self._lock = threading.Lock()
         self._ended = threading.Event()
         try:
-            self._file = KINDS[self.path.suffix.lower()](self._part, size, rate_hz)
+            self._file = kind(self._part, size, rate_hz)
         except OSError as error:
             raise FilmError(f"{self.path} cannot be written: {error}") from error
         atexit.register(self.finish)
@@ -156,7 +159,8 @@ class Film(Uncopied):
     def _repr_html_(self) -> str:
         """Show it, if it is whole and no large file."""
         told = escape(repr(self))
-        if self.running or self.problem or self.path.stat().st_size > LARGEST_SHOWN:
+        is_there = not self.running and self.problem is None and self.path.is_file()
+        if not is_there or self.path.stat().st_size > LARGEST_SHOWN:
             return told
         data: Any = b64encode(self.path.read_bytes()).decode()
         if self.path.suffix.lower() == ".gif":

@@ -180,9 +180,9 @@ class Player(Uncopied):
                 name = self.film.path.name
                 raise InvalidArgument(f"record: {name} is not over; stop() that film first")
             size = self.described.size
-            self.film = Film(path, size, most=most, rate_hz=rate_hz, of=self)
+            film = self.film = Film(path, size, most=most, rate_hz=rate_hz, of=self)
+            self.refused = ""
             self._begin()
-            film = self.film
         self._nudge()
         return film
 

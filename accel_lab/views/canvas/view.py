@@ -18,7 +18,6 @@ from accel_lab.views.canvas.mp4 import ffmpeg
 from accel_lab.views.canvas.player import Player
 from accel_lab.views.canvas.png import png
 from accel_lab.views.canvas.spectator import Spectator
-from accel_lab.views.scene.observer import Lab
 from accel_lab.views.scene.scene import Scene
 from accel_lab.views.widget.publisher import MAX_HZ
 from accel_lab.views.widget.view import State, View, show
@@ -126,7 +125,6 @@ class CanvasView(View):
         """
         kind = "gif" if ffmpeg() is None else "mp4"
         name = f"{self.source.player.described.title}-{time.strftime('%Y%m%d-%H%M%S')}.{kind}"
-        self.source.player.refused = ""
         try:
             self.record(name)
         except FilmError as error:
@@ -180,7 +178,7 @@ def canvas(actor: ActorRef[Simulation], *, steps: int = 1, rate_hz: float = MAX_
     return show(CanvasView, player, rate_hz=rate_hz)
 
 
-def players_of(lab: Lab) -> list[Player]:
+def players_of(lab: object) -> list[Player]:
     """Return what plays the simulations of a system, of every canvas that is open."""
     found = [one for one in list(_players.values()) if one.is_open and one.lab is lab]
     return sorted(found, key=lambda one: one.actor.name)

@@ -187,6 +187,6 @@ def test_what_is_no_simulation_is_refused(lab: System) -> None:
 def test_a_canvas_is_the_same_when_asked_for_again(fluid: Any) -> None:
     first = views.canvas(fluid)
     assert views.canvas(fluid, steps=3).source is first.source
-    assert first.source.steps == 3
+    assert first.source.player.steps == 3
     with pytest.raises(InvalidArgument, match="canvas: steps must be an int from 1"):
         views.canvas(fluid, steps=0)

@@ -73,7 +73,7 @@ def by_hand(lab: System, pictures: int, steps: int = 1) -> list[Any]:
     return found
 
 
-def read_gif(path: Path) -> tuple[list[Any], dict[str, Any]]:
+def read_gif(path: Path) -> tuple[list[Any], Any]:
     from PIL import Image, ImageSequence
 
     with Image.open(path) as image:
@@ -227,6 +227,18 @@ def test_the_button_records_to_the_working_directory(
         commands.obey(view, do="record")
     assert view.sample()["film"]["failed"]
     assert "needs Pillow" in view.text(view.sample())
+    view.source.player.refused = "before"
+    monkeypatch.undo()
+    view.record(tmp_path / "again.gif", pictures=2).wait(WAIT_S)
+    assert view.sample()["film"]["told"].startswith("again.gif: ")
+
+
+def test_an_mp4_without_ffmpeg_is_refused(
+    fluid: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
+    view = CanvasView(Player(fluid))
     with pytest.raises(FilmError, match=r"\.mp4 file needs ffmpeg: .*install imageio-ffmpeg"):
         view.record("a.mp4")
 
