@@ -27,6 +27,7 @@ PART = re.compile(
 )
 COLOURS = 128
 SIZE_IN, DPI = (4.8, 2.4), 120
+KILLED_AT = 15  # the step, as the page has it
 BLUE, ORANGE, GREY = "#0b5cad", "#c2570c", "#8a939d"
 
 Names = dict[str, Any]
@@ -116,8 +117,10 @@ def killed(axes: Axes, names: Names) -> None:
     """Draw the losses of the trainer whose device was killed."""
     losses = names["trainer"].losses
     axes.plot(losses, color=BLUE)
-    axes.axvline(20, color=ORANGE, ls="--", lw=1)
-    axes.annotate("killed", (20, max(losses)), (4, -8), textcoords="offset points", color=ORANGE)
+    axes.axvline(KILLED_AT, color=ORANGE, ls="--", lw=1)
+    axes.annotate(
+        "killed", (KILLED_AT, max(losses)), (4, -8), textcoords="offset points", color=ORANGE
+    )
     axes.set(xlabel="step", ylabel="loss")
 
 
