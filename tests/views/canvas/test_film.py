@@ -5,6 +5,7 @@ import os
 import stat
 import subprocess
 import sys
+import time
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -192,6 +193,7 @@ def test_a_canvas_plays_without_a_page_until_it_is_paused(fluid: Any) -> None:
     assert player.is_open
     while player.newest is None or player.newest.number < 3:
         assert player.is_open
+        time.sleep(0.01)
     canvas.pause()
     until_closed(player)
     canvas.play()
