@@ -9,7 +9,6 @@ import errno
 import logging
 import socket
 import threading
-import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -117,8 +116,6 @@ class Dashboard(Uncopied):
     def _run(self) -> None:
         log = logging.getLogger("tornado.application")
         log.addFilter(_is_no_answer_cut_off)
-        # The first word of a component that came later brings the component along: Bokeh's own.
-        warnings.filterwarnings("ignore", "reference already known")
         try:
             asyncio.run(self._serve())
         except Exception as error:  # noqa: BLE001 - raised by the constructor

@@ -74,6 +74,8 @@ class Front(AnyWidgetComponent):
     state: Any = param.Bytes(b"")
     columns: Any = param.Bytes(b"")
     stamp: Any = param.Number(0.0)
+    shown: Any = param.Integer(0)
+    """The number of the picture that a canvas has shown last."""
 
     def __init__(self, told: Callable[[Any], None], **options: Any) -> None:
         super().__init__(**options)  # type: ignore[no-untyped-call]
@@ -113,17 +115,15 @@ class Seat:
         self._view = CanvasView(Spectator(player))
         drawing = draw(self._view, time.time())
         options = drawing._asdict() | {"sizing_mode": "stretch_width"}
-        self.front = kind(self._take, **options)
+        self.front = kind(lambda _: None, **options)  # none of its messages does anything
+        self.front.param.watch(self._heard, "shown")
 
     def update(self) -> None:
         """Send the newest picture, if the page has the one before."""
         self.front.draw(draw(self._view, time.time()))
 
-    def _take(self, message: Any) -> None:
-        if isinstance(message, dict) and message.get("do") == "shown":
-            number = message.get("frame")
-            if isinstance(number, int):
-                self._view.source.delivery.heard(number)
+    def _heard(self, event: Any) -> None:
+        self._view.source.delivery.heard(event.new)
 
 
 class Page:

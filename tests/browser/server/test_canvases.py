@@ -19,12 +19,7 @@ if TYPE_CHECKING:
 
     from tests.browser.jupyter import Tab
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.timeout(180),
-    # The dashboard ignores it, too; pytest begins each test with filters of its own.
-    pytest.mark.filterwarnings("ignore:reference already known"),
-]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
 PIXELS = "(one) => one.toDataURL()"
 STEPS = "(one) => Number(one.ariaLabel.split(' ').at(-1))"
