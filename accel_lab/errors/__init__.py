@@ -33,6 +33,7 @@
     ├── FileError                         a file of arrays cannot be read or written, and why
     │   └── FileDamaged                   … because its bytes are not what it says
     ├── DashboardUnavailable              no dashboard can be served here, and why
+    ├── FilmError                         a film of a simulation cannot be written, and why
     ├── TelemetryUnavailable              a package for looking from outside is missing, and which
     ├── NonFiniteResult (ArithmeticError) a watched result holds NaN or Inf, and where it came from
     └── ActorError
@@ -466,6 +467,12 @@ class DashboardUnavailable(AccelError):
     """A dashboard cannot be served: a package is missing or the port is taken; the text says."""
 
     remedy = "Install what the text says, or choose another port."
+
+
+class FilmError(AccelError):
+    """A film of a simulation cannot be written: something is missing, or failed; the text says."""
+
+    remedy = "Install what the text says, or record to another file."
 
 
 class TelemetryUnavailable(AccelError):
