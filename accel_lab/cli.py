@@ -189,6 +189,35 @@ def report(
     typer.echo(f"Written: {written}. Read it before you send it on.")
 
 
+@app.command(name="gpu-test")
+def gpu_test(
+    *,
+    backend: Annotated[
+        str, typer.Option(help="cuda; or host, which tries the checks and no GPU.")
+    ] = "cuda",
+    devices: Annotated[
+        int | None, typer.Option(min=1, help="How many devices; all when not given.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Test accel_lab on this machine's GPUs, against NumPy and SciPy, in a minute or two.
+
+    A message of each library in every dtype that its table has, transfers, a kill, an illegal
+    address, and a replay. The exit status is 0 only if all of it ran on that backend and was right.
+    """
+    from rich.console import Console
+
+    from accel_lab.gpu_test import run
+
+    with Console(stderr=True).status("opening the system") as status:
+        report = run(backend, devices=devices, began=status.update)
+    if json:
+        typer.echo(report.to_json())
+    else:
+        Console().print(report, crop=False)
+    raise typer.Exit(0 if report.ok else 1)
+
+
 @app.command()
 def bench(
     *,
