@@ -169,6 +169,50 @@ def dashboard(
 
 
 @app.command()
+def top(
+    *,
+    json: Annotated[bool, typer.Option("--json", help="Print one snapshot as JSON.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Print one snapshot as tables.")] = False,
+    stack: Annotated[
+        str, typer.Option(help="Print the Python stacks of a context: gpu0, or lab1/gpu0.")
+    ] = "",
+    since_s: Annotated[
+        float, typer.Option("--since", min=0.0, help="For how many seconds a fault counts.")
+    ] = 300.0,
+) -> None:
+    """Show all your systems on this machine in the terminal: tree, kernels, memory and faults.
+
+    With --json or --once the exit status is for monitoring: 0 when all is well, 1 when something
+    failed, 2 when no system was found.
+    """
+    from accel_lab.top.looker import Looker
+
+    if not (json or once or stack):
+        from accel_lab.telemetry.installed import require
+
+        require("accel-lab top", "textual")
+        from accel_lab.top.terminal import Top
+
+        with Looker(since_s) as looker:
+            Top(looker).run()
+        return
+    with Looker(since_s) as looker:
+        found = looker.settled()
+    if stack:
+        from accel_lab.top.stack import stack_of
+
+        typer.echo(stack_of(found, stack))
+        return
+    if json:
+        typer.echo(found.to_json())
+    else:
+        from rich.console import Console
+
+        Console().print(found, crop=False)
+    raise typer.Exit(found.status)
+
+
+@app.command()
 def report(
     recording: Annotated[
         Path, typer.Argument(help="What `views.record(lab, PATH)` has written.", show_default=False)

@@ -36,6 +36,7 @@ FLOORS = (
         "gpu_test",
         "jupyter",
         "notebook",
+        "top",
         "tutorials",
     },
 )
@@ -154,6 +155,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"report"},
         {"suite"},
     ),
+    "top": ({"snapshot"}, {"looker", "stack"}, {"terminal"}),
     "gpu_test": ({"outcome"}, {"messages", "report"}, {"together"}, {"suite"}),
 }
 """The rooms of a floor, the lowest first; those in one pair of braces do not import each other."""
@@ -167,7 +169,7 @@ A_HANDLE_SAYS_ITS_DEVICE = {
 MOST_FILES = 15
 """How many files a folder has at most, so that one look at it is enough."""
 PROCESS = re.compile(r"\bRuns in (?:the notebook's process|a context's process|both)\b")
-TOOLS = {"bench", "doctor", "gpu_test"}
+TOOLS = {"bench", "doctor", "gpu_test", "top"}
 """Floors that are programs of their own, in a process of theirs."""
 
 CUDA_PACKAGES = {"cuda", "cudnn", "cupy", "cupyx", "nccl", "nvmath"}
