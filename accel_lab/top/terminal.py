@@ -15,6 +15,7 @@ from accel_lab.errors import AccelError
 from accel_lab.top import snapshot as seen
 from accel_lab.top.looker import Looker
 from accel_lab.top.stack import stacks
+from accel_lab.views.timeline import duration
 
 EVERY_S = 0.5
 SYSTEM_COLUMNS = ("System", "Program", "PID", "Up", "State", "Not well")
@@ -166,7 +167,7 @@ def _system_rows(found: seen.Snapshot, chosen: str) -> list[tuple[str, ...]]:
             f"{'▸' if one.key == chosen else ' '} {one.name}",
             one.program,
             str(one.pid),
-            seen.duration(one.up_s),
+            duration(one.up_s),
             one.state,
             "; ".join(one.wrong),
         )

@@ -53,6 +53,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"arena"},
         {"files"},
         {"execution"},
+        {"tracing"},
         {"wire"},
         {"output"},
         {"fusion"},
@@ -77,7 +78,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
     "blueprints": ({EVERY_OTHER}, {"agents", "serving"}),
     "libraries": ({"authoring"}, {EVERY_OTHER}, {"array"}, {"attention", "fft"}),
     "backends/cuda": (
-        {"support"},
+        {"activity", "support"},
         {"device"},
         {"handles"},
         {"array"},
@@ -172,7 +173,7 @@ PROCESS = re.compile(r"\bRuns in (?:the notebook's process|a context's process|b
 TOOLS = {"bench", "doctor", "gpu_test", "top"}
 """Floors that are programs of their own, in a process of theirs."""
 
-CUDA_PACKAGES = {"cuda", "cudnn", "cupy", "cupyx", "nccl", "nvmath"}
+CUDA_PACKAGES = {"cuda", "cudnn", "cupti", "cupy", "cupyx", "nccl", "nvmath"}
 OPENS_BACKENDS = {"system", "context_process"}
 NAMES_BACKENDS = {"bench", "explain_process", "gpu_test"}  # for what a context imports, or a table
 FILES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")

@@ -30,7 +30,8 @@ def the_system(found: Snapshot) -> Seen:
 def test_nobody_is_there() -> None:
     with Looker(300.0) as looker:
         found = looker.settled()
-    assert found.systems == found.mute == ()
+    assert found.systems == ()
+    assert found.mute == ()
     assert found.status == 2
     told = CliRunner().invoke(app, ["top", "--once"])
     assert told.exit_code == 2
