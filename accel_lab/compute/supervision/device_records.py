@@ -48,8 +48,8 @@ def joined(parts: Iterable[Profile]) -> Profile:
     """Return one profile of several devices."""
     all_of = list(parts)
     done = sorted((one for part in all_of for one in part.done), key=lambda one: one.work.end)
-    dropped, losses = (sum(part[at] for part in all_of) for at in (1, 2))
-    return Profile(tuple(done), dropped, losses)
+    dropped = sum(part.dropped for part in all_of)
+    return Profile(tuple(done), dropped, sum(part.losses for part in all_of))
 
 
 class DeviceRecords:
