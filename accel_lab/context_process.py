@@ -175,7 +175,7 @@ class Control(threading.Thread):
     def _show(self, packet: Look | Flush) -> None:
         """Answer what the notebook asks of the context."""
         if isinstance(packet, Flush):
-            show_records(self._channel, self._activity)
+            show_records(self._channel, packet, self._activity)
             return
         self._watch(time.monotonic())
         show(self._channel, packet, self._context, self._service.tracer, self._glimpsed())

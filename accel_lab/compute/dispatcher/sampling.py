@@ -11,7 +11,7 @@ from accel_lab.compute.execution.buffer_table import Buffer
 from accel_lab.compute.execution.context import Context
 from accel_lab.compute.execution.stream import Storage
 from accel_lab.compute.execution.tracer import Tracer
-from accel_lab.compute.wire.side_channel import Blocks, Look, Recorded, Traced, send_packet
+from accel_lab.compute.wire.side_channel import Blocks, Flush, Look, Recorded, Traced, send_packet
 from accel_lab.compute.wire.text import fitting
 
 LISTED = 2_000
@@ -50,16 +50,16 @@ def show(
         _show_work(channel, tracer, glimpsed)
 
 
-def show_records(channel: socket.socket, activity: Activity | None) -> None:
+def show_records(channel: socket.socket, flush: Flush, activity: Activity | None) -> None:
     """Answer `Flush`, in as many packets as it takes."""
     try:
         works, dropped = ([], 0) if activity is None else activity.take()
     except Exception as error:  # noqa: BLE001 - whoever asks is told, and the context beats on
         why = fitting(f"CUPTI gives no records: {error}", WHY_BYTES)
-        send_packet(channel, Recorded([], 0, last=True, why=why))
+        send_packet(channel, Recorded(flush.number, [], 0, last=True, why=why))
         return
     for part, last in _parts(works):
-        send_packet(channel, Recorded(part, dropped if last else 0, last))
+        send_packet(channel, Recorded(flush.number, part, dropped if last else 0, last))
 
 
 def _show_memory(channel: socket.socket, context: Context) -> None:

@@ -68,6 +68,7 @@ class DeviceRecords:
         self._cell_of = cell_of
         self._asking = threading.Lock()
         self._told = threading.Condition()
+        self._number = 0  # of the question that was asked last
         self._waits = False
         self._why = ""
         self._done: deque[Done] = deque()
@@ -81,8 +82,9 @@ class DeviceRecords:
             TimeoutError: the context gives no answer in time.
         """
         with self._asking, self._told:
+            self._number += 1
             self._waits, self._why = True, ""
-            there = self._ask(Flush())
+            there = self._ask(Flush(self._number))
             if there and not self._told.wait_for(lambda: not self._waits, timeout_s):
                 raise TimeoutError(f"{self._name} tells no records within {timeout_s:g} s")
             if self._why:
@@ -99,7 +101,7 @@ class DeviceRecords:
             while len(self._done) > KEPT:
                 self._done.popleft()
                 self._dropped += 1
-            if packet.last:
+            if packet.last and packet.number == self._number:  # else nobody waits for it any more
                 self._waits, self._why = False, packet.why
                 self._told.notify_all()
 

@@ -39,32 +39,35 @@ class Seam:
         """Return a handler that does the same and tells of it, also of what it leaves for later."""
 
         def followed(message: Any, launch: Launch) -> None:
-            with self._range(message, launch):
+            cell = launch.context.cell  # it may be another one when the rest is done
+            with self._range(message, launch, cell):
                 handler(message, launch)
             launch.prepared = None  # what is enqueued without a handler would be told of nowhere
             later = launch.deferred
             if later is not None:
-                then = self._told(later.then, message, launch)
+                then = self._told(later.then, message, launch, cell)
                 work = later.work
                 if later.way != "poll":  # that is asked again and again
-                    work = self._told(work, message, launch)
+                    work = self._told(work, message, launch, cell)
                 launch.deferred = later._replace(work=work, then=then)
 
         return followed
 
-    def _told(self, do: Callable[..., Any], message: Any, launch: Launch) -> Callable[..., Any]:
+    def _told(
+        self, do: Callable[..., Any], message: Any, launch: Launch, cell: int
+    ) -> Callable[..., Any]:
         def told(*args: Any) -> Any:
-            with self._range(message, launch):
+            with self._range(message, launch, cell):
                 return do(*args)
 
         return told
 
     @contextmanager
-    def _range(self, message: Any, launch: Launch) -> Iterator[None]:
+    def _range(self, message: Any, launch: Launch, cell: int) -> Iterator[None]:
         begun: list[Follower] = []
         try:
             for one in self._followers:
-                one.begin(message.library, message.title, launch.seq, launch.context.cell)
+                one.begin(message.library, message.title, launch.seq, cell)
                 begun.append(one)
             yield
         finally:

@@ -87,7 +87,9 @@ class GroupWord(msgspec.Struct, frozen=True, array_like=True, tag=8):
 
 
 class Flush(msgspec.Struct, frozen=True, array_like=True, tag=9):
-    """Say what the device's own records have of it."""
+    """Say what the device's own records have of it; `number` tells the answers apart."""
+
+    number: int
 
 
 class StartFailed(msgspec.Struct, frozen=True, array_like=True, tag=11):
@@ -145,6 +147,7 @@ class Recorded(msgspec.Struct, frozen=True, array_like=True, tag=16):
     `why` says what has failed.
     """
 
+    number: int
     works: list[DeviceWork]
     dropped: int
     last: bool

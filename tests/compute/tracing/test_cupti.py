@@ -1,6 +1,7 @@
 """CUPTI's records joined to messages, by a package that stands in for `cupti-python`."""
 
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -14,9 +15,12 @@ import pytest
 from accel_lab import System, array, blas
 from accel_lab.backends.cuda import activity
 from accel_lab.backends.cuda.activity import CuptiActivity
+from accel_lab.compute.events.device_work import DeviceWork
 from accel_lab.compute.output import cell_origin
 from accel_lab.compute.output.cell_origin import Origin
-from accel_lab.errors import ContextLost, InvalidArgument
+from accel_lab.compute.supervision.device_records import DeviceRecords, Done, Profile
+from accel_lab.compute.wire.side_channel import Recorded
+from accel_lab.errors import ContextLost, InvalidArgument, TelemetryUnavailable
 from tests.compute.tracing.packages.cupti import cupti
 
 WAIT_S = 60.0
@@ -85,6 +89,29 @@ def test_a_lost_context_takes_what_it_had_not_told_and_the_next_is_recorded(told
         assert after.done[-1].work.seq == last
         lab.devices[0]._supervisor.process.kill()  # type: ignore[union-attr]
         lab.profile(timeout_s=WAIT_S)  # it is answered, whether by the old or the new one
+
+
+def test_a_late_answer_is_kept_and_ends_no_later_question() -> None:
+    asked: list[Any] = []
+    records = DeviceRecords("gpu0", lambda packet: not asked.append(packet), {2: 9}.get)
+    with pytest.raises(TimeoutError, match="gpu0 tells no records"):
+        records.take(0.01)
+    work = DeviceWork(2, "k", "kernel", 7, 1.0, 2.0, 1_000_000_000)
+    records.heard(Recorded(asked[0].number, [work], 0, last=True))
+    with pytest.raises(TimeoutError):
+        records.take(0.01)
+    records.heard(Recorded(asked[0].number, [], 0, last=True))
+    answer = threading.Timer(
+        0.05, lambda: records.heard(Recorded(asked[-1].number, [work], 3, last=True))
+    )
+    answer.start()
+    assert records.take(WAIT_S) == Profile((Done("gpu0", 9, work),) * 2, 3, 0)
+    failing = threading.Timer(
+        0.05, lambda: records.heard(Recorded(asked[-1].number, [], 0, last=True, why="no leave"))
+    )
+    failing.start()
+    with pytest.raises(TelemetryUnavailable, match="gpu0: no leave"):
+        records.take(WAIT_S)
 
 
 def test_a_device_that_is_recorded_is_not_suspended(told: Path) -> None:
