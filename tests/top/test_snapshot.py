@@ -99,6 +99,7 @@ def test_an_open_circuit_is_not_well_however_long_ago(runtime: Path) -> None:
     assert "train/cpu0: circuit open" in the_system(found).wrong
 
 
+@pytest.mark.slow
 def test_a_process_that_says_nothing_or_is_gone_is_not_well(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

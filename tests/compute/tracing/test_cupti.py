@@ -93,7 +93,12 @@ def test_a_lost_context_takes_what_it_had_not_told_and_the_next_is_recorded(told
 
 def test_a_late_answer_is_kept_and_ends_no_later_question() -> None:
     asked: list[Any] = []
-    records = DeviceRecords("gpu0", lambda packet: not asked.append(packet), {2: 9}.get)
+
+    def ask(packet: Any) -> bool:
+        asked.append(packet)
+        return True
+
+    records = DeviceRecords("gpu0", ask, {2: 9}.get)
     with pytest.raises(TimeoutError, match="gpu0 tells no records"):
         records.take(0.01)
     work = DeviceWork(2, "k", "kernel", 7, 1.0, 2.0, 1_000_000_000)
