@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -50,12 +50,14 @@ from accel_lab.compute.streams.allocators import Allocator, require_allocator
 from accel_lab.compute.streams.strategies import Strategy, require_strategy
 from accel_lab.compute.supervision.context_supervisor import ContextSupervisor
 from accel_lab.compute.supervision.device_actor import DeviceActor
+from accel_lab.compute.supervision.device_records import Profile, joined
 from accel_lab.compute.supervision.idle_suspension import IdleSuspension
 from accel_lab.compute.supervision.restart_groups import Group, Groups, groups_of
 from accel_lab.compute.supervision.shared_services import SharedServices
 from accel_lab.compute.supervision.tree_nodes import node_of, node_of_actor
 from accel_lab.compute.supervision.unclaimed_failures import UnclaimedFailures
 from accel_lab.compute.suspension.suspension import Suspended
+from accel_lab.compute.tracing.asked import Trace, asked_for
 from accel_lab.compute.transfer.transfers import Array
 from accel_lab.errors import BackendUnavailable, InvalidArgument, NameTaken
 from accel_lab.journal.explanation.explainer import Explainer
@@ -135,6 +137,9 @@ class System(SeveralDevices, Uncopied):
         arena_bytes: limit of the host memory for transfers; a quarter of RAM when not given.
         suspend_after_s: how long a device is asked nothing before it is suspended by itself; never
             when not given. Not in a cluster.
+        trace: what follows the messages in each context, `nvtx` or `cupti`, or both: ranges for
+            Nsight Systems, and records of what the card did, which `profile` returns. Each message
+            is then enqueued by itself. A device under CUPTI cannot be suspended.
         cluster: `ray` takes the devices of all nodes of a Ray cluster, the notebook's own node
             first: every GPU, or with `host` one device of each node. `devices` is a count of them.
             It is the cluster that this process is connected to, or the one that runs here.
@@ -144,6 +149,7 @@ class System(SeveralDevices, Uncopied):
         InvalidArgument: no such backend, device, limit, cluster, or folder for the journal.
         JournalUnavailable: a package for the journal's store is missing, or its file or folder may
             not be written; says which.
+        TelemetryUnavailable: the backend has no CUPTI, or what `trace` needs is not installed.
     """
 
     _instead = "it owns the processes of its devices; open another with System()"
@@ -173,6 +179,7 @@ class System(SeveralDevices, Uncopied):
         completion: Strategy | None = None,
         arena_bytes: int | None = None,
         suspend_after_s: float | None = None,
+        trace: Trace | Iterable[Trace] | None = None,
         cluster: Kind | None = None,
     ) -> None:
         self._closed = True  # until there is something to close
@@ -180,16 +187,14 @@ class System(SeveralDevices, Uncopied):
         self._joined = join(cluster, backend, devices, suspend_after_s)
         self.backend, module, indices = _loaded(self._joined, backend, devices)
         require_word(recover, "recover", get_args(Recover))
-        if results is not None:
-            require_word(results, "results", get_args(Results))
+        _require_results(results)
         groups = groups_of(strategy, len(indices), max_restarts=max_restarts, within_s=within_s)
         self.streams, self.completion = _waiting(streams, completion)
         timeout_s = require_timeout(timeout_s)
         suspend_after_s = require_timeout(suspend_after_s, "suspend_after_s")
-        memory_bytes, journal_bytes = (
-            require_bytes(memory_bytes, "memory_bytes"),
-            require_bytes(journal_bytes, "journal_bytes"),
-        )
+        memory_bytes = require_bytes(memory_bytes, "memory_bytes")
+        self.trace = asked_for(trace, self.backend, module, suspend_after_s)
+        journal_bytes = require_bytes(journal_bytes, "journal_bytes")
         store = None if journal is None else store_for(journal)
         require_registered(messages(), ACTORS, module.SUPPORT, self.backend)
         self.name = name or f"lab{next(_names)}"
@@ -227,6 +232,7 @@ class System(SeveralDevices, Uncopied):
             bool(fuse),
             self.streams,
             self.completion,
+            self.trace,
         )
         self._event_loop.start()
         self._patient.start()
@@ -570,14 +576,36 @@ class System(SeveralDevices, Uncopied):
         """Ask in SQL what happened in this system, and return a pandas DataFrame.
 
         `lab.sql("select kernel, sum(duration_ns) from launches group by 1")`. There are the tables
-        `events`, `launches`, `faults`, `buffers` and `metrics`. Work is traced from the first call
-        on, or from when a view or a recording of the system began. Blocks up to a second.
+        `events`, `launches`, `faults`, `buffers`, `metrics` and, with `trace="cupti"`, `kernels`.
+        Work is traced from the first call on, or from when a view or a recording of the system
+        began. Blocks up to a second.
 
         Raises:
             InvalidArgument: it is no query; the text has what DuckDB says.
             TelemetryUnavailable: the `observability` extra is not installed.
         """
         return from_above["sql"](self, query)
+
+    def profile(self, *, timeout_s: float = 60.0) -> Profile:
+        """Return each kernel, copy and fill of the cards, with exact times and its message.
+
+        Waits for what was sent. What CUPTI records is that of `System("cuda", trace="cupti")`, from
+        its begin on.
+
+        Raises:
+            InvalidArgument: the system was not opened with that.
+            TelemetryUnavailable: CUPTI has failed.
+            TimeoutError: the devices are not done, or do not answer, within `timeout_s` seconds.
+        """
+        if "cupti" not in self.trace:
+            text = f'{self.name} has no records of its cards: open it with trace="cupti"'
+            raise InvalidArgument(text)
+        until = time.monotonic() + timeout_s
+        while not all(map(_is_idle, self._supervisors)):
+            if time.monotonic() > until:
+                raise TimeoutError(f"{self.name} is still at work after {timeout_s:g} s")
+            time.sleep(SPIN_S)
+        return joined(supervisor.records.take(timeout_s) for supervisor in self._supervisors)
 
     def watch_finite(self) -> contextlib.AbstractContextManager[Any]:
         """Stop at the first NaN or Inf that a message computes, until what this returns is closed.
@@ -751,6 +779,11 @@ show: Callable[[System], Any] | None = None
 
 from_above: dict[str, Callable[..., Any]] = {}
 """Methods of systems that stand a floor above, by name; `accel_lab.telemetry` adds them."""
+
+
+def _require_results(results: Any) -> None:
+    if results is not None:
+        require_word(results, "results", get_args(Results))
 
 
 def _loaded(

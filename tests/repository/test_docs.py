@@ -216,7 +216,7 @@ def test_commands_on_a_page_exist(page: Path) -> None:
     }
     extras = set(PROJECT["optional-dependencies"])
     text = page.read_text()
-    assert set(re.findall(r"(?:^|`|&& )accel-lab (\w+)", text, re.MULTILINE)) <= commands
+    assert set(re.findall(r"(?:^|`|&& )accel-lab ([\w-]+)", text, re.MULTILINE)) <= commands
     for wanted in re.findall(r"\.\[([\w,]+)\]", text):
         assert set(wanted.split(",")) <= extras
 

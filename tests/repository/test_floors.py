@@ -33,8 +33,10 @@ FLOORS = (
         "doctor",
         "explain_process",
         "extension",
+        "gpu_test",
         "jupyter",
         "notebook",
+        "top",
         "tutorials",
     },
 )
@@ -52,6 +54,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"arena"},
         {"files"},
         {"execution"},
+        {"tracing"},
         {"wire"},
         {"output"},
         {"fusion"},
@@ -76,7 +79,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
     "blueprints": ({EVERY_OTHER}, {"agents", "serving"}),
     "libraries": ({"authoring"}, {EVERY_OTHER}, {"array", "module"}, {"attention", "fft"}),
     "backends/cuda": (
-        {"support"},
+        {"activity", "support"},
         {"device"},
         {"handles"},
         {"array"},
@@ -161,6 +164,8 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"report"},
         {"suite"},
     ),
+    "top": ({"snapshot"}, {"looker", "stack"}, {"terminal"}),
+    "gpu_test": ({"outcome"}, {"messages", "report"}, {"together"}, {"suite"}),
 }
 """The rooms of a floor, the lowest first; those in one pair of braces do not import each other."""
 
@@ -173,12 +178,12 @@ A_HANDLE_SAYS_ITS_DEVICE = {
 MOST_FILES = 15
 """How many files a folder has at most, so that one look at it is enough."""
 PROCESS = re.compile(r"\bRuns in (?:the notebook's process|a context's process|both)\b")
-TOOLS = {"bench", "doctor"}
+TOOLS = {"bench", "doctor", "gpu_test", "top"}
 """Floors that are programs of their own, in a process of theirs."""
 
-CUDA_PACKAGES = {"cuda", "cudnn", "cupy", "cupyx", "nccl", "nvmath"}
+CUDA_PACKAGES = {"cuda", "cudnn", "cupti", "cupy", "cupyx", "nccl", "nvmath"}
 OPENS_BACKENDS = {"system", "context_process"}
-NAMES_BACKENDS = {"bench", "explain_process"}  # a module that only the context imports
+NAMES_BACKENDS = {"bench", "explain_process", "gpu_test"}  # for what a context imports, or a table
 FILES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
 
 

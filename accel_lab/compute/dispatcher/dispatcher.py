@@ -29,7 +29,7 @@ from accel_lab.compute.execution.stream import Storage, Stream
 from accel_lab.compute.execution.tracer import Tracer
 from accel_lab.compute.fusion.fusion import Frame, Fusion, Run
 from accel_lab.compute.groups.group import Group, Groups
-from accel_lab.compute.message.builtin import OF_TABLE, CopyIn, Free, Release, Upload
+from accel_lab.compute.message.builtin import OF_TABLE, CellBegan, CopyIn, Free, Release, Upload
 from accel_lab.compute.message.operation import Operation, operands_of
 from accel_lab.compute.message.parts import in_parts
 from accel_lab.compute.message.results import ids_of
@@ -371,6 +371,9 @@ class Dispatcher:
                 lifted, table.lifted = table.lifted, []
                 for some in in_parts(lifted):
                     self.send([Lifted(some)])
+            return True
+        if type(message) is CellBegan:
+            self._context.cell = message.number
             return True
         if type(message) is CopyIn:
             if self.tracer.watched:  # all of it is to be seen between its marks

@@ -24,11 +24,14 @@ from accel_lab.errors import AccelError, BackendUnavailable, OutOfMemory
 S = TypeVar("S")
 
 
+Handler = Callable[[Any, Launch], None]
+
+
 class Route(NamedTuple):
     """Where messages of one type go, how their operands are listed and who gives them a name."""
 
     actor: LibraryActor
-    handler: Callable[[Any, Launch], None]
+    handler: Handler
     operands: Callable[[Any], tuple[AccelRef, ...]]
     stream: Stream
     name: Callable[[Any], str] | None
@@ -54,6 +57,7 @@ class Context:
         answered: how many buffers came inside answers, here and in those contexts for which this
             one goes on.
         cell_names: returns by which names `%%gpu` cells keep some buffers, by number.
+        cell: which notebook cell's messages these are, where that is told; 0 for none.
     """
 
     def __init__(
@@ -66,6 +70,7 @@ class Context:
         limit_bytes: int | None,
         spill_bytes: int = 0,
         allocator: Allocator | None = None,
+        around: Callable[[Handler], Handler] | None = None,
     ) -> None:
         self.support = support
         self.generation = generation
@@ -90,6 +95,8 @@ class Context:
         self.cell_names: Callable[[Collection[int]], dict[int, list[str]]] = _none
         self.library_memory: Callable[[], Sequence[tuple[str, int, tuple[str, ...]]]] = tuple
         self.answered = 0
+        self.cell = 0
+        self._around = around
         self._services: dict[object, Any] = {}
         for name in self._kinds:
             self._start(name)
@@ -325,6 +332,8 @@ class Context:
         self.actors[name] = actor
         for message, handler in handlers_of(actor).items():
             operands, title = operands_of(message), name_of(message)
+            if self._around is not None:
+                handler = self._around(handler)  # noqa: PLW2901 - the same, and followed
             self.routes[message] = Route(actor, handler, operands, actor.stream, title)
 
 

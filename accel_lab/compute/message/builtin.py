@@ -33,6 +33,13 @@ class Free(Operation[None], frozen=True, array_like=True, eq=False, tag=1):
     ids: list[int]
 
 
+class CellBegan(Operation[None], frozen=True, array_like=True, eq=False, tag=31):
+    """The messages behind it are this cell's, 0 for a program's; where somebody traces them."""
+
+    fence: ClassVar[bool] = True
+    number: int
+
+
 class Put(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=2):
     """Make a buffer of `data`, an array's bytes in C order, at most 16 KiB."""
 
@@ -239,8 +246,8 @@ class Release(Operation[None], frozen=True, array_like=True, eq=False, tag=26):
     failed: tuple[int, ...] = ()
 
 
-OF_TABLE = frozenset((Free, Withhold, Release))
-"""What no library does: it changes the table of buffers."""
+OF_TABLE = frozenset((Free, Withhold, Release, CellBegan))
+"""What no library does: it changes the table of buffers, or says whose messages follow."""
 
 
 class Download(Operation[Any], frozen=True, array_like=True, eq=False, tag=5):

@@ -20,6 +20,7 @@ class SharedServices(msgspec.Struct, frozen=True):
     Attributes:
         event_loop: the system thread, which supervises and waits for nobody.
         patient: the thread that writes for the front end and frees garbage, which may take long.
+        trace: what follows the messages of contexts: `nvtx`, `cupti`.
         busy: say whether the calling thread is in the middle of what others wait for.
     """
 
@@ -37,6 +38,7 @@ class SharedServices(msgspec.Struct, frozen=True):
     fuse: bool
     allocator: Allocator
     strategy: Strategy
+    trace: tuple[str, ...] = ()
     busy: list[Callable[[], bool]] = []
 
     def telling(self, events: EventStream) -> Self:
