@@ -35,6 +35,7 @@ FLOORS = (
         "extension",
         "jupyter",
         "notebook",
+        "session",
         "tutorials",
     },
 )

@@ -65,6 +65,8 @@ class Kernel(Address):
         options: Iterable[str] = (),
         headers: Mapping[str, str] | None = None,
         globals: Globals | None = None,  # noqa: A002 - the word for them
+        *,
+        ref: Handle[CompiledKernel] | None = None,
     ) -> None:
         self.device = device_first(device)
         self.source = source
@@ -78,7 +80,7 @@ class Kernel(Address):
         if globals is not None and not isinstance(globals, Globals):
             raise InvalidArgument(f"globals are those of another kernel, not {globals!r}")
         self._repeats = MessageCache()
-        self.ref = self._compile()
+        self.ref = self._compile() if ref is None else ref
         texts = source, *self.headers.values()
         self.globals = globals if globals is not None else Globals(self.device, texts)
 
@@ -177,7 +179,9 @@ class Kernel(Address):
         return self.device.ask(Compile(self.source, self.name, self.options, self.headers))
 
     def __repr__(self) -> str:
-        if not self.ref.done:
+        if self.ref.waits:
+            state = "to be compiled when it is used"
+        elif not self.ref.done:
             state = "compiling"
         elif self.ref.failed:
             state = f"failed: {type(self.ref.error).__name__}"

@@ -64,7 +64,7 @@ class Globals(MutableMapping[str, AccelRef]):
     """
 
     def __init__(self, device: "Device", texts: Iterable[str]) -> None:
-        self._device = device
+        self.device = device
         self.declared = declared_in(texts)
         self._refs: dict[str, AccelRef] = {}
         self.given: tuple[tuple[str, ...], tuple[str, ...], tuple[AccelRef, ...]] = ((), (), ())
@@ -81,7 +81,7 @@ class Globals(MutableMapping[str, AccelRef]):
                 f"the source has no __constant__ or __device__ variable {name!r}; it has: {known}"
             )
             raise InvalidArgument(text)
-        ref = value if isinstance(value, AccelRef) else self._device.put(np.asarray(value))
+        ref = value if isinstance(value, AccelRef) else self.device.put(np.asarray(value))
         self._refs[name] = ref
         self._sort()
 
