@@ -16,20 +16,27 @@ from accel_lab.errors import AccelError, SessionDamaged
 from accel_lab.libraries.jit.kernel import Kernel
 from accel_lab.libraries.jit.module_globals import Globals
 from accel_lab.libraries.rng.generator import Generator
-from accel_lab.session.commit import Commit
-from accel_lab.session.encoder import BIT_GENERATORS, OWN, Node, fields_of
-from accel_lab.session.folder import Folder
-from accel_lab.session.kept import Family, kept_ref
-from accel_lab.session.rebuilding import Rebuilding
+from accel_lab.session.buffers.kept import Family, kept_ref
+from accel_lab.session.buffers.rebuilding import Rebuilding
+from accel_lab.session.plain.encoder import BIT_GENERATORS, OWN, Node, fields_of
+from accel_lab.session.plain.randoms import set_states
+from accel_lab.session.store.commit import Commit
+from accel_lab.session.store.folder import Folder
 
 ALWAYS = ("numpy", "accel_lab")
 """The modules that are bound without leave: both are loaded."""
+_UNFIT = (TypeError, ValueError, LookupError, AttributeError, RecursionError)
+"""What is raised where a commit holds something else than was written."""
 DEFINED = object()
 """In place of a function or a class that is to be defined again."""
 
 
 class NeedsLeave(Exception):
     """Something cannot be had without leave to run code; the text says why."""
+
+
+class NeedsCells(Exception):
+    """Something was an object of `%%gpu` cells, which have to run again; the text says so."""
 
 
 class Decoder:
@@ -66,16 +73,36 @@ class Decoder:
 
         Raises:
             NeedsLeave: it needs leave to run code.
+            NeedsCells: it needs `%%gpu` cells to run again.
             SessionDamaged: what the folder has of it is damaged or missing; or it cannot be made.
         """
         try:
             return self._value(self._commit.names[name])
-        except (NeedsLeave, AccelError):
+        except (NeedsLeave, NeedsCells, AccelError):
             raise
-        except (TypeError, ValueError, LookupError, AttributeError, RecursionError) as error:
-            path = str(self._folder.commit_path(self._commit.number))
-            text = f"{path} is damaged: what it has of {name!r} is none: {error!r}"
-            raise SessionDamaged(text, path=path) from error
+        except _UNFIT as error:
+            raise self._damaged(f"what it has of {name!r} is none: {error!r}") from error
+
+    def set_randoms(self) -> None:
+        """Have the global generators of this process go on where they were.
+
+        Raises:
+            SessionDamaged: the commit has no states of theirs.
+        """
+        try:
+            set_states(self._value(self._commit.randoms))
+        except _UNFIT as error:
+            raise self._damaged(f"it has no states of generators: {error!r}") from error
+
+    def _damaged(self, why: str) -> SessionDamaged:
+        path = str(self._folder.commit_path(self._commit.number))
+        return SessionDamaged(f"{path} is damaged: {why}", path=path)
+
+    def is_object(self, name: str) -> bool:
+        """Whether a name stood for an object of `%%gpu` cells, plain or not."""
+        node = self._commit.names.get(name)
+        found = self._commit.objects[node[1]] if isinstance(node, list) and node[0] == "o" else node
+        return isinstance(found, list) and found[0] in ("resident", "copy")
 
     def needs_code(self, name: str) -> bool:
         """Whether something that a name stands for is made by code when it is used."""
@@ -97,7 +124,7 @@ class Decoder:
     def contents(self) -> set[str]:
         """Return the keys of all contents that the commit names."""
         found = set(self._commit.definitions.values())
-        ahead = [*self._commit.objects, *self._commit.names.values()]
+        ahead = [*self._commit.objects, *self._commit.names.values(), self._commit.randoms]
         while ahead:
             node = ahead.pop()
             if isinstance(node, list) and node:
@@ -128,11 +155,13 @@ class Decoder:
     def _object(self, at: int, node: list[Any]) -> Any:
         word, *parts = node
         if word == "list":
-            self._done[at] = filled = []
+            filled: list[Any] = []
+            self._done[at] = filled
             filled += map(self._value, parts)
             return filled
         if word == "dict":
-            self._done[at] = table = {}
+            table: dict[Any, Any] = {}
+            self._done[at] = table
             for key, value in zip(parts[::2], parts[1::2], strict=True):
                 table[self._value(key)] = self._value(value)
             return table
@@ -175,7 +204,7 @@ class Decoder:
             return array
         kind = numpy_dtype(dtype) if dtype in NAMES else np.dtype(dtype)
         flat = np.frombuffer(self._bytes(data), kind)
-        return (flat.reshape(shape[::-1]).T if order == "F" else flat.reshape(shape)).copy(order)
+        return (flat.reshape(shape[::-1]).T if order == "F" else flat.reshape(shape)).copy("A")
 
     def _number(self, *parts: Any) -> Any:
         return self._array(*parts)[()]
@@ -194,7 +223,13 @@ class Decoder:
         return self._system
 
     def _made(
-        self, name: str, id_: int, shape: Any, dtype: Any, key: str, code: bool  # noqa: FBT001 - a node
+        self,
+        name: str,
+        id_: int,
+        shape: Any,
+        dtype: Any,
+        key: str,
+        code: bool,  # noqa: FBT001 - a node
     ) -> Any:
         def cook(wanted: set[int]) -> dict[int, Ref[Any]]:
             return self._rebuilding.cook(key, wanted)
@@ -231,6 +266,9 @@ class Decoder:
 
     def _copy(self, value: Node) -> Any:
         return self._value(value)
+
+    def _resident(self, _: str, kind: str) -> Any:
+        raise NeedsCells(f"a {kind} of %%gpu cells, which run again with open(…, run_code=True)")
 
     def _struct(self, module: str, qualname: str, *parts: Node) -> Any:
         if not module.startswith(OWN):
@@ -277,7 +315,7 @@ _MAKERS = {
         *("tuple", "set", "frozenset", "bytearray", "int", "complex", "range", "slice"),
         *("array", "number", "dtype", "random", "session", "made", "kept", "named dtype"),
         *("generator", "kernel", "globals", "copy", "struct", "module", "from", "defined"),
-        *("bytes", "device"),
+        *("bytes", "device", "resident"),
     )
 } | {"...": "_ellipsis"}
 

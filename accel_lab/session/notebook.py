@@ -14,8 +14,8 @@ from accel_lab.compute.cells.definitions import compiled, definitions
 from accel_lab.compute.output import cell_origin
 from accel_lab.compute.residency.notebook_names import Namespace, notebook
 from accel_lab.errors import AccelError
-from accel_lab.session.folder import Folder
-from accel_lab.session.secret import Secrets
+from accel_lab.session.plain.secret import Secrets
+from accel_lab.session.store.folder import Folder
 
 _IPYTHONS = re.compile(r"_+|_+(i+|ih|oh|dh|i?\d+|exit_code|sh|version|repr)|__\w+__|__vsc_\w+")
 """What IPython binds by itself, and front ends."""
@@ -32,16 +32,12 @@ def shell() -> Any:
 
 def user_names(space: Namespace) -> dict[str, Any]:
     """Return what the user has bound in a namespace, in the order in which that was."""
-    hidden: Mapping[str, Any] = {}
-    if notebook() is space:
-        hidden = getattr(shell(), "user_ns_hidden", {})
+    hidden = getattr(shell(), "user_ns_hidden", {}) if notebook() is space else {}
     nothing = object()
     return {
         name: value
         for name, value in list(space.items())
-        if isinstance(name, str)
-        and _IPYTHONS.fullmatch(name) is None
-        and hidden.get(name, nothing) is not value
+        if _IPYTHONS.fullmatch(str(name)) is None and hidden.get(name, nothing) is not value
     }
 
 
@@ -98,7 +94,9 @@ class Definitions:
         return lost
 
 
-def follow_cells(ipython: Any, committed: Callable[[int | None, str], object]) -> Callable[[], None]:
+def follow_cells(
+    ipython: Any, committed: Callable[[int | None, str], object]
+) -> Callable[[], None]:
     """Have something called behind each cell, with its number and text; returns what ends that.
 
     It holds nothing of whose method is called.
@@ -124,4 +122,3 @@ def as_python(ipython: Any, source: str) -> str:
     with suppress(Exception):
         return str(ipython.transform_cell(source))
     return source
-

@@ -6,9 +6,9 @@ from typing import Any
 from accel_lab.compute.output import cell_origin
 from accel_lab.compute.residency.notebook_names import names as names_here
 from accel_lab.compute.residency.notebook_names import notebook
-from accel_lab.session.folder import Folder
 from accel_lab.session.notebook import shell
 from accel_lab.session.session import Session, refuse, running
+from accel_lab.session.store.folder import Folder
 
 
 def open(  # noqa: A001 - as of files
@@ -16,7 +16,7 @@ def open(  # noqa: A001 - as of files
     backend: str = "auto",
     devices: int | list[int] | None = None,
     *,
-    run_code: bool = False,
+    run_code: bool | None = None,
     commit: int | None = None,
     names: dict[str, Any] | None = None,
     **options: Any,
@@ -31,8 +31,9 @@ def open(  # noqa: A001 - as of files
     Parameters:
         backend, devices, options: as of `System`; there is no `journal` and no `recover`.
         run_code: whether code in the folder may run: functions, kernels, cells' definitions,
-            imports. What this user has committed may without it. Give leave only to a folder that
-            you trust, as to a pickle.
+            imports. What this user has committed may where nothing is said. True also runs all
+            `%%gpu` cells again where a name stood for an object of theirs. Give leave only to a
+            folder that you trust, as to a pickle.
         commit: the number of an earlier commit to come back to; the last one when not given.
         names: the namespace whose names are kept; the notebook's, or the program's, when not given.
             Names that are bound there already are left alone, but for those of a closed system.

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from accel_lab.display.summary import as_html, as_text
-from accel_lab.session.commit import names_of
+from accel_lab.session.store.commit import names_of
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,7 @@ class Reopened:
         lost: why others are not.
         later: why some of the bound ones cannot be used.
         left: the names that this kernel had bound already, and that were left alone.
+        cells: how many `%%gpu` cells have run again.
     """
 
     path: str
@@ -28,6 +29,7 @@ class Reopened:
     lost: dict[str, str] = field(default_factory=dict)
     later: dict[str, str] = field(default_factory=dict)
     left: tuple[str, ...] = ()
+    cells: int = 0
 
     def lines(self) -> Iterator[tuple[str, str]]:
         """Give it as (what, which)."""
@@ -36,6 +38,8 @@ class Reopened:
         yield "commit", f"{self.commit}{where}" if self.commit else "none yet"
         if self.commit:
             yield "bound again", names_of(dict.fromkeys(self.bound))
+        if self.cells:
+            yield "run again", f"{self.cells} %%gpu cells"
         if self.left:
             yield "bound already", f"{', '.join(self.left)}: left as this kernel has them"
         for name, why in self.lost.items():

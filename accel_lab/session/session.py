@@ -4,24 +4,27 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from accel_lab.compute.device import Device
 from accel_lab.compute.message.buffer import Ref
 from accel_lab.compute.output import cell_origin
-from accel_lab.compute.residency.notebook_names import Namespace
+from accel_lab.compute.residency.notebook_names import Namespace, notebook
 from accel_lab.errors import AccelError, InvalidArgument, SessionError
 from accel_lab.journal.stores.sqlite import SqliteStore
-from accel_lab.session.commit import Commit
-from accel_lab.session.decoder import DEFINED, Decoder, NeedsLeave
-from accel_lab.session.encoder import Encoder, Node, NotKept
-from accel_lab.session.folder import Folder
+from accel_lab.session.buffers.plans import Plans
+from accel_lab.session.buffers.rebuilding import NEEDS_LEAVE, Rebuilding
+from accel_lab.session.buffers.record import Records
+from accel_lab.session.cells_again import CellsAgain
+from accel_lab.session.decoder import DEFINED, Decoder, NeedsCells, NeedsLeave
 from accel_lab.session.notebook import Definitions, as_python, follow_cells, shell, user_names
-from accel_lab.session.plans import Plans
-from accel_lab.session.rebuilding import NEEDS_LEAVE, Rebuilding
-from accel_lab.session.record import Records
+from accel_lab.session.plain.encoder import Encoder, Node, NotKept
+from accel_lab.session.plain.randoms import states
+from accel_lab.session.plain.secret import Secrets
 from accel_lab.session.reopened import Reopened
-from accel_lab.session.secret import Secrets
+from accel_lab.session.store.commit import Commit
+from accel_lab.session.store.folder import Folder
 from accel_lab.system import System
 
 
@@ -101,7 +104,7 @@ class Session(System):
             kept = _Keeping(self._folder, self._definitions, self.devices)
             self._encode(names, kept)  # to find the handles
             kept.nodes = self._plans.of(kept.refs, self.devices)
-            nodes, objects, lost = self._encode(names, kept)
+            nodes, encoder, lost = self._encode(names, kept)
             for name in [one for one in self._carried if one in names]:
                 del self._carried[name]
             keys = self._definitions.keys
@@ -114,7 +117,8 @@ class Session(System):
                 self._secrets.scrubbed(source),
                 time.time(),
                 nodes,
-                objects,
+                encoder.objects,
+                encoder.encode("", states()),
                 {name: key for name, key in keys.items() if name in nodes},
                 lost,
                 self._writer.session,
@@ -125,8 +129,8 @@ class Session(System):
 
     def _encode(
         self, names: Mapping[str, Any], kept: "_Keeping"
-    ) -> tuple[dict[str, Node], list[Node], dict[str, str]]:
-        """Return what names stand for, what they share, and why some are not kept."""
+    ) -> tuple[dict[str, Node], Encoder, dict[str, str]]:
+        """Return what names stand for, with what they share, and why some are not kept."""
         encoder = Encoder(kept, self._secrets, self)
         nodes: dict[str, Node] = {}
         lost: dict[str, str] = {}
@@ -135,7 +139,7 @@ class Session(System):
                 nodes[name] = encoder.encode(name, value)
             except NotKept as error:
                 lost[name] = str(error)
-        return nodes, encoder.objects, lost
+        return nodes, encoder, lost
 
     def _after_cell(self, cell: int | None, source: str) -> None:
         """Commit what a cell has left; what is wrong is told below it."""
@@ -154,7 +158,7 @@ class Session(System):
 
     # Coming back.
 
-    def restore(self, number: int | None, *, run_code: bool) -> None:
+    def restore(self, number: int | None, *, run_code: bool | None) -> None:
         """Bind the names of a commit again, the last one when not given.
 
         Raises:
@@ -168,18 +172,29 @@ class Session(System):
             known = f"1 to {self._numbers[-1]}" if self._numbers else "none"
             raise SessionError(f"{self.path} has no commit {number}; it has {known}")
         commit, is_ours = self._folder.read(number)
-        may_run = run_code or is_ours
+        may_run = is_ours if run_code is None else run_code
         decoder = self._decoder(commit, may_run=may_run)
         for key in decoder.contents():
             self._folder.require(key)
+        again = CellsAgain(self._names, self._allowed, self._definitions)
+        if run_code and notebook() is self._names and any(map(decoder.is_object, commit.names)):
+            numbers = [one for one in self._numbers if one <= number]
+            again.run([self._folder.read(one)[0] for one in numbers])
+        self._bind(commit, decoder, again, may_run=may_run)
+
+    def _bind(self, commit: Commit, decoder: Decoder, again: CellsAgain, *, may_run: bool) -> None:
+        """Bind the names of a commit, but those that this kernel has bound already."""
         left = [name for name in commit.names if name in self._names and not self._is_over(name)]
         lost, later, values = dict(commit.lost), dict[str, str](), dict[str, Any]()
         for name in commit.names:
             if name in left:
+                with suppress(AccelError, NeedsLeave, NeedsCells):
+                    if decoder.value(name) is self._names[name]:
+                        left.remove(name)  # as a module that both have
                 continue
             try:
-                values[name] = decoder.value(name)
-            except NeedsLeave as error:
+                values[name] = again.value(decoder, name)
+            except (NeedsLeave, NeedsCells) as error:
                 lost[name] = str(error)
                 self._carry(commit, name)
                 continue
@@ -187,25 +202,31 @@ class Session(System):
                 later[name] = NEEDS_LEAVE
         self._definitions.keys = dict(commit.definitions)
         defined = {name for name, value in values.items() if value is DEFINED}
-        self._names.update({name: value for name, value in values.items() if name not in defined})
         for name in defined & self._names.keys():
             del self._names[name]
+        self._names.update({name: value for name, value in values.items() if name not in defined})
         lost |= self._definitions.define(defined, commit.definitions, self._names)
         for name in defined & lost.keys():
             self._carry(commit, name)
+        decoder.set_randoms()
         bound = tuple(name for name in values if name in self._names)
-        self.opened = Reopened(self.path, number, commit.cell, bound, lost, later, tuple(left))
+        self.opened = Reopened(
+            self.path, commit.number, commit.cell, bound, lost, later, tuple(left), again.count
+        )
 
     def _carry(self, commit: Commit, name: str) -> None:
         """Keep what a name stood for in the next commits, though it could not be had here."""
         node = commit.names[name]
         found = commit.objects[node[1]] if isinstance(node, list) and node[0] == "o" else None
-        if found is not None and found[0] in ("module", "from", "defined"):
+        if found is not None and found[0] in ("module", "from", "defined", "resident"):
             self._carried[name] = found
 
     def _decoder(self, commit: Commit, *, may_run: bool) -> Decoder:
         made = Rebuilding(self._folder, self._records, self._stand_in, may_run=may_run)
         return Decoder(commit, self._folder, made, self._stand_in, self, may_run=may_run)
+
+    def _allowed(self, commit: Commit) -> Decoder:
+        return self._decoder(commit, may_run=True)
 
     def _stand_in(self, name: str) -> Device:
         """Return the device of a recorded name, or the one that takes its place."""
@@ -287,4 +308,3 @@ def refuse(options: Mapping[str, Any]) -> None:
     for name in ("journal", "journal_bytes", "recover", "cluster"):
         if name in options:
             raise InvalidArgument(f"open() has no {name}: a session keeps a journal in its folder")
-

@@ -121,6 +121,15 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"exchange"},
         {"models", "parameter_server", "trainers"},
     ),
+    "session": (
+        {"store"},
+        {"plain"},
+        {"buffers"},
+        {"decoder", "notebook", "reopened"},
+        {"cells_again"},
+        {"session"},
+        {"opening"},
+    ),
     "views": (
         {"scene"},
         {"tallies"},

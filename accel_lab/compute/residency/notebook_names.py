@@ -95,7 +95,8 @@ def below(name: str, value: Any, space: Namespace) -> Iterator[tuple[str, Ref[An
     """Yield the handles at a name of the namespace and directly inside what is there."""
     kind = type(value)
     if issubclass(kind, Ref):
-        if not kind.waits and not (name[1:].isdigit() and int(name[1:]) in space.get("Out", ())):  # _5 is Out[5]
+        is_output = name[1:].isdigit() and int(name[1:]) in space.get("Out", ())  # _5 is Out[5]
+        if not kind.waits and not is_output:
             yield name, value
     elif issubclass(kind, _NEVER) or name in _LISTS_OF_TEXT:
         return

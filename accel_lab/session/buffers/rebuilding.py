@@ -13,9 +13,9 @@ from accel_lab.compute.message.buffer import Ref
 from accel_lab.errors import AccelError, SessionDamaged, SessionError
 from accel_lab.journal.replay.messages import message_of
 from accel_lab.journal.replay.repeat import made_by, restored
-from accel_lab.session.commit import Put, Recipe, Send
-from accel_lab.session.folder import Folder
-from accel_lab.session.record import Records, runs_code
+from accel_lab.session.buffers.record import Records, runs_code
+from accel_lab.session.store.commit import Put, Recipe, Send
+from accel_lab.session.store.folder import Folder
 
 NEEDS_LEAVE = "it is made by code, which needs leave to run: open the folder with run_code=True"
 
@@ -59,7 +59,8 @@ class Rebuilding:
         recipe = self.recipe(key)
         messages: list[Any] = list(map(decode, self._records.messages(recipe)))
         if not self._may_run and any(map(runs_code, messages)):
-            raise SessionError(NEEDS_LEAVE, remedy="Give leave only to what you would run yourself.")
+            remedy = "Give leave only to what you would run yourself."
+            raise SessionError(NEEDS_LEAVE, remedy=remedy)
         device, ahead = self._device(recipe.device), iter(messages)
         steps = [(step, next(ahead) if isinstance(step, Send) else None) for step in recipe.steps]
         ends = _last_uses([raw for _, raw in steps], wanted)
@@ -74,7 +75,8 @@ class Rebuilding:
                 refs.pop(id_, None)
         for id_ in wanted:
             if id_ not in refs:
-                raise SessionError(f"the messages of {recipe.device} do not make buffer {id_} again")
+                text = f"the messages of {recipe.device} do not make buffer {id_} again"
+                raise SessionError(text)
             refs[id_].result()
         return {id_: refs[id_] for id_ in wanted}
 

@@ -51,6 +51,7 @@ class Commit(msgspec.Struct, frozen=True):
         at: when, in seconds since 1970.
         names: what each name stands for, as `Encoder` says.
         objects: what several names may stand for, by position.
+        randoms: where the global random generators of the process were.
         definitions: the key of the text that defines a function or a class, by name.
         lost: why a name is not kept.
         session: of the journal.
@@ -63,6 +64,7 @@ class Commit(msgspec.Struct, frozen=True):
     at: float
     names: dict[str, Any]
     objects: list[Any]
+    randoms: Any
     definitions: dict[str, str]
     lost: dict[str, str]
     session: str

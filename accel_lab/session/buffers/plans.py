@@ -22,11 +22,11 @@ from accel_lab.errors import AccelError
 from accel_lab.journal.entries.entry import kind_of
 from accel_lab.journal.replay.messages import refusal
 from accel_lab.journal.replay.part import CODE
-from accel_lab.session.commit import Put, Recipe, Send
-from accel_lab.session.encoder import MOST_BYTES, Node, NotKept
-from accel_lab.session.folder import Folder
-from accel_lab.session.kept import node_of
-from accel_lab.session.record import digest_of
+from accel_lab.session.buffers.kept import node_of
+from accel_lab.session.buffers.record import digest_of
+from accel_lab.session.plain.encoder import MOST_BYTES, Node, NotKept
+from accel_lab.session.store.commit import Put, Recipe, Send
+from accel_lab.session.store.folder import Folder
 
 LONG = 1000
 """With more messages than this the bytes of a buffer are kept, if they are not many."""
@@ -59,7 +59,9 @@ class Plans:
         self._lineages = lineages
         self._known: dict[str, dict[frozenset[int], _Known]] = {}
 
-    def of(self, refs: Iterable[Ref[Any]], devices: Collection[Device]) -> dict[int, Node | NotKept]:
+    def of(
+        self, refs: Iterable[Ref[Any]], devices: Collection[Device]
+    ) -> dict[int, Node | NotKept]:
         """Return what a commit says of handles, by `id`; what was sent is in the record by now.
 
         Blocks for the bytes that are kept.
@@ -139,7 +141,7 @@ class Plans:
                 return NotKept(f"it is of {size(ref.nbytes)}, and {limit}; {why}")
             array = np.ascontiguousarray(ref.device.get(ref).result(WAIT_S))
         except TimeoutError:
-            return NotKept(f"it was not made within {WAIT_S:g} s, and only its bytes would do: {why}")
+            return NotKept(f"it was not made within {WAIT_S:g} s, and its bytes are needed: {why}")
         except AccelError as error:
             return NotKept(f"its bytes cannot be had: {error}")
         data = array.reshape(-1).view(np.uint8).data if array.size else b""

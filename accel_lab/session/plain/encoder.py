@@ -23,7 +23,7 @@ from accel_lab.libraries.jit.kernel import Kernel
 from accel_lab.libraries.jit.module_globals import Globals
 from accel_lab.libraries.rng.generator import Generator
 from accel_lab.notebook.object_ref import ObjectRef
-from accel_lab.session.secret import Secrets
+from accel_lab.session.plain.secret import Secrets
 
 Node = Any
 OWN = "accel_lab."
@@ -33,7 +33,7 @@ MOST_BYTES = 1 << 30
 MOST_ITEMS = 1_000_000
 _SMALL = 1 << 63
 BIT_GENERATORS = ("PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937")
-_SEQUENCES = {list: "list", tuple: "tuple", set: "set", frozenset: "frozenset"}
+_SEQUENCES: dict[Any, str] = {list: "list", tuple: "tuple", set: "set", frozenset: "frozenset"}
 
 
 class NotKept(Exception):
@@ -147,9 +147,9 @@ class Encoder:
         where = "" if kind.__module__ == "builtins" else f" of {kind.__module__}"
         raise NotKept(f"a {kind.__qualname__}{where} is no plain data")
 
-    def _plain(self, name: str, value: Any) -> Node:
+    def _plain(self, name: str, value: Any) -> Node:  # noqa: PLR0911 - one for each type
         """Encode what is Python's own."""
-        kind = type(value)
+        kind: Any = type(value)
         if (word := _SEQUENCES.get(kind)) is not None:
             return [word, *[self._node(name, one) for one in list(value)]]
         if kind is dict:
@@ -201,7 +201,7 @@ class Encoder:
         data = flat.reshape(-1).view(np.uint8).data if flat.size and flat.itemsize else b""
         return [_dtype_text(array.dtype), list(array.shape), order, self._bytes(data)]
 
-    def _ours(self, name: str, value: Any) -> Node:
+    def _ours(self, name: str, value: Any) -> Node:  # noqa: PLR0911 - one for each type
         """Encode what is accel_lab's."""
         if value is self._system:
             return ["session"]
@@ -222,13 +222,19 @@ class Encoder:
             refs = self._node("", dict(value))
             return ["globals", self._kept.device(value.device), self._node("", declared), refs]
         if isinstance(value, ObjectRef):
-            if value.copy is None:
-                text = f"a {value.type} in a context is no plain data; run its %%gpu cells again"
-                raise NotKept(text)
-            return ["copy", self._node(name, thawed(value.copy))]
-        return self._struct(name, value)
+            return self._resident(name, value)
+        return self._struct(value)
 
-    def _struct(self, name: str, value: Any) -> Node:
+    def _resident(self, name: str, value: ObjectRef) -> Node:
+        """Encode an object of a `%%gpu` cell: a copy where it is plain, else that it was there."""
+        if value.copy is not None:
+            return ["copy", self._node(name, thawed(value.copy))]
+        device = self._kept.device(value.device)
+        if value.dropped or value.generation != value.device.generation:
+            raise NotKept("it was lost with its context")
+        return ["resident", device, value.type]
+
+    def _struct(self, value: Any) -> Node:
         """Encode a record of handles, as a library answers with."""
         kind = type(value)
         module, qualname = kind.__module__, kind.__qualname__
@@ -286,4 +292,3 @@ def _dtype_text(dtype: np.dtype[Any]) -> str:
     if dtype.names is not None or dtype.subdtype is not None or np.dtype(dtype.str) != dtype:
         raise NotKept(f"its dtype {dtype} has no short name")
     return dtype.str
-

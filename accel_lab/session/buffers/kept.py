@@ -76,7 +76,7 @@ class _Kept:
         """Make the buffer when something of it is asked for."""
         is_array = isinstance(self, AccelRef)
         if is_array and name not in (*_OF_ARRAYS, "shape", "dtype"):
-            return AccelRef.__getattr__(self, name)
+            return AccelRef.__getattr__(self, name)  # type: ignore[arg-type] - it is one
         if not is_array and name not in _OF_EACH:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         waiting = object.__getattribute__(self, "_value")
@@ -113,7 +113,7 @@ def kept_ref(
     """
     kind: Any = KeptHandle if dtype is None else KeptRef
     kept: Any = kind.__new__(kind)
-    kept._value = Waiting(family, node)
+    object.__setattr__(kept, "_value", Waiting(family, node))
     kept.device = device
     kept.origin = cell_origin.current()
     kept.library = ""
@@ -143,5 +143,3 @@ def _become(kept: Ref[Any], made: Ref[Any]) -> None:
         object.__setattr__(kept, slot, value)
     object.__setattr__(kept, "_value", object.__getattribute__(made, "_value"))
     object.__setattr__(kept, "__class__", type(made))
-
-

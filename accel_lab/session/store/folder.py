@@ -24,8 +24,8 @@ import msgspec
 
 from accel_lab.compute.machine.private_folder import create_private
 from accel_lab.errors import InvalidArgument, SessionDamaged, SessionError
-from accel_lab.session.commit import FORMAT, Commit
-from accel_lab.session.trust import SEAL_BYTES, is_sealed, seal_of
+from accel_lab.session.store.commit import FORMAT, Commit
+from accel_lab.session.store.trust import SEAL_BYTES, is_sealed, seal_of
 
 ABOUT, LOCK, JOURNAL, COMMITS, CONTENTS = (
     "session.json",

@@ -10,7 +10,7 @@ from accel_lab.errors import AccelError, JournalDamaged, JournalError, SessionDa
 from accel_lab.journal.entries.entry import kind_of
 from accel_lab.journal.replay.part import CODE
 from accel_lab.journal.stores.sqlite import SqliteStore
-from accel_lab.session.commit import Recipe, Send
+from accel_lab.session.store.commit import Recipe, Send
 
 _parts = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
 _ARRAY = b"\xdd"  # msgpack's array with a length of 32 bits
@@ -94,7 +94,9 @@ class Records:
         return SessionDamaged(f"{path} is damaged: {why}", path=path)
 
     def _error(self, error: AccelError) -> SessionError:
-        return self._damaged(str(error)) if isinstance(error, JournalDamaged) else SessionError(str(error))
+        if isinstance(error, JournalDamaged):
+            return self._damaged(str(error))
+        return SessionError(str(error))
 
 
 def runs_code(raw: list[Any]) -> bool:
