@@ -67,6 +67,11 @@ class Decoder:
         self._may_run = may_run
         self._done: dict[int, Any] = {}
         self._families: dict[Any, Family] = {}
+        self._members = [
+            (node[2], node[5])
+            for node in (*commit.objects, *commit.names.values())
+            if isinstance(node, list) and len(node) > 5 and node[0] == "made"  # noqa: PLR2004
+        ]
 
     def value(self, name: str) -> Any:
         """Return what a name stood for; `DEFINED` for what a cell's text defines.
@@ -231,15 +236,15 @@ class Decoder:
         key: str,
         code: bool,  # noqa: FBT001 - a node
     ) -> Any:
-        def cook(wanted: set[int]) -> dict[int, Ref[Any]]:
-            return self._rebuilding.cook(key, wanted)
+        def cook() -> dict[int, Ref[Any]]:
+            return self._rebuilding.cook(key, {one for one, of in self._members if of == key})
 
         family = self._families.setdefault(key, Family(cook))
         node = ["made", name, id_, shape, dtype, key, code]
         return kept_ref(self._device(name), family, id_, node, shape, dtype)
 
     def _kept(self, name: str, id_: int, shape: Any, dtype: str, key: str, session: str) -> Any:
-        def thaw(_: set[int]) -> dict[int, Ref[Any]]:
+        def thaw() -> dict[int, Ref[Any]]:
             return {id_: self._rebuilding.thaw(key, shape, dtype, name)}
 
         family = self._families.setdefault((session, name, id_), Family(thaw))

@@ -27,16 +27,21 @@ class Family:
     """Buffers that may share memory, and so are made together.
 
     Parameters:
-        make: makes those of these numbers, and returns them by them; waits until they are made.
+        make: makes them all, and returns them by their numbers; waits until they are made.
     """
 
-    def __init__(self, make: Callable[[set[int]], dict[int, Ref[Any]]]) -> None:
-        self._make: Callable[[set[int]], dict[int, Ref[Any]]] | None = make
+    def __init__(self, make: Callable[[], dict[int, Ref[Any]]]) -> None:
+        self._make = make
+        self._made: dict[int, Ref[Any]] | None = None
         self._waiting: list[tuple[int, weakref.ref[Ref[Any]]]] = []
 
     def wait(self, id_: int, kept: Ref[Any]) -> None:
         """Have a handle stand for one of them when they are made."""
-        self._waiting.append((id_, weakref.ref(kept)))
+        with _lock:
+            if self._made is None:
+                self._waiting.append((id_, weakref.ref(kept)))
+            else:
+                _become(kept, self._made[id_])
 
     def bring(self) -> None:
         """Make them, unless they are made; blocks until they are.
@@ -45,13 +50,11 @@ class Family:
             AccelError: they cannot be made; the next who asks tries again.
         """
         with _lock:
-            if self._make is None:
-                return
-            waiting = [(id_, kept) for id_, weak in self._waiting if (kept := weak()) is not None]
-            made = self._make({id_ for id_, _ in waiting})
-            self._make = None
-            for id_, kept in waiting:
-                _become(kept, made[id_])
+            if self._made is None:
+                self._made = self._make()
+                for id_, weak in self._waiting:
+                    if (kept := weak()) is not None:
+                        _become(kept, self._made[id_])
 
 
 class Waiting:

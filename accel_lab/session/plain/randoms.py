@@ -16,6 +16,7 @@ def states() -> dict[str, Any]:
     found: dict[str, Any] = {
         "random": [version, np.array(words, np.uint32), gauss],
         "numpy": mtrand.get_state(legacy=False),
+        "seeded": mtrand.get_bit_generator().seed_seq is None,
     }
     if "torch" in sys.modules:
         found["torch"] = sys.modules["torch"].get_rng_state().numpy().copy()
@@ -30,6 +31,8 @@ def set_states(found: Mapping[str, Any]) -> None:
     """
     version, words, gauss = found["random"]
     random.setstate((version, tuple(map(int, words)), gauss))
+    if found["seeded"]:  # which cells' contexts ask for
+        mtrand.seed(0)
     mtrand.set_state(found["numpy"])
     if "torch" in found and "torch" in sys.modules:
         torch: Any = sys.modules["torch"]
