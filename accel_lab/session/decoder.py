@@ -126,23 +126,6 @@ class Decoder:
                 ahead += node[1:]
         return False
 
-    def contents(self) -> set[str]:
-        """Return the keys of all contents that the commit names."""
-        found = set(self._commit.definitions.values())
-        ahead = [*self._commit.objects, *self._commit.names.values(), self._commit.randoms]
-        while ahead:
-            node = ahead.pop()
-            if isinstance(node, list) and node:
-                if node[0] in ("made", "kept"):
-                    found.add(node[5])
-                elif node[0] in ("text", "bytes", "bytearray") and isinstance(node[1], str):
-                    found.add(node[1])
-                elif node[0] in ("array", "number") and isinstance(node[4], str):
-                    found.add(node[4])
-                elif node[0] != "o":
-                    ahead += node[1:]
-        return found
-
     def _value(self, node: Node) -> Any:
         if not isinstance(node, list):
             return node

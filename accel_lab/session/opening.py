@@ -6,8 +6,10 @@ from typing import Any
 from accel_lab.compute.output import cell_origin
 from accel_lab.compute.residency.notebook_names import names as names_here
 from accel_lab.compute.residency.notebook_names import notebook
+from accel_lab.errors import SessionError
 from accel_lab.session.notebook import shell
 from accel_lab.session.session import Session, refuse, running
+from accel_lab.session.store.commit import Commit
 from accel_lab.session.store.folder import Folder
 
 
@@ -51,12 +53,14 @@ def open(  # noqa: A001 - as of files
     space = names_here() if names is None else names
     found = Folder(folder)
     try:
+        before = _commit(found, commit)
         session = Session(found, space, backend, devices, **options)
     except BaseException:
         found.close()
         raise
     try:
-        session.restore(commit, run_code=run_code)
+        if before is not None:
+            session.restore(before[0], is_ours=before[1], run_code=run_code)
     except BaseException:
         session.close()
         raise
@@ -65,6 +69,25 @@ def open(  # noqa: A001 - as of files
         session.follow(shell())
         tell(session)
     return session
+
+
+def _commit(folder: Folder, number: int | None) -> tuple[Commit, bool] | None:
+    """Return a commit and whether this user has written it; None where there is none yet.
+
+    Raises:
+        SessionError: there is no such commit.
+        SessionDamaged: it, or what it names, is damaged or missing.
+    """
+    numbers = folder.numbers
+    if not numbers and number is None:
+        return None
+    if number is not None and number not in numbers:
+        known = f"{numbers[0]} to {numbers[-1]}" if numbers else "none"
+        raise SessionError(f"{folder.path} has no commit {number}; it has {known}")
+    found = folder.read(numbers[-1] if number is None else number)
+    for key in sorted(found[0].contents):
+        folder.require(key)
+    return found
 
 
 def tell(session: Session) -> None:

@@ -11,7 +11,7 @@ from accel_lab.compute.device import Device
 from accel_lab.compute.message.buffer import Ref
 from accel_lab.compute.output import cell_origin
 from accel_lab.compute.residency.notebook_names import Namespace, notebook
-from accel_lab.errors import AccelError, InvalidArgument, SessionError
+from accel_lab.errors import AccelError, InvalidArgument
 from accel_lab.journal.stores.sqlite import SqliteStore
 from accel_lab.session.buffers.plans import Plans
 from accel_lab.session.buffers.rebuilding import NEEDS_LEAVE, Rebuilding
@@ -101,7 +101,7 @@ class Session(System):
         with self._committing:
             self.flush()
             names = user_names(self._names)
-            kept = _Keeping(self._folder, self._definitions, self.devices)
+            kept = Keeping(self._folder, self._definitions, self.devices)
             self._encode(names, kept)  # to find the handles
             kept.nodes = self._plans.of(kept.refs, self.devices)
             nodes, encoder, lost = self._encode(names, kept)
@@ -128,7 +128,7 @@ class Session(System):
             return commit
 
     def _encode(
-        self, names: Mapping[str, Any], kept: "_Keeping"
+        self, names: Mapping[str, Any], kept: "Keeping"
     ) -> tuple[dict[str, Node], Encoder, dict[str, str]]:
         """Return what names stand for, with what they share, and why some are not kept."""
         encoder = Encoder(kept, self._secrets, self)
@@ -158,27 +158,21 @@ class Session(System):
 
     # Coming back.
 
-    def restore(self, number: int | None, *, run_code: bool | None) -> None:
-        """Bind the names of a commit again, the last one when not given.
+    def restore(self, commit: Commit, *, is_ours: bool, run_code: bool | None) -> None:
+        """Bind the names of a commit again.
+
+        Parameters:
+            is_ours: whether this user has written it.
 
         Raises:
-            SessionError: there is no such commit, or the folder cannot be read.
             SessionDamaged: something that it names is damaged or missing.
+            SessionError: the folder cannot be read.
         """
-        if number is None and not self._numbers:
-            return
-        number = self._numbers[-1] if number is None else number
-        if number not in self._numbers:
-            known = f"1 to {self._numbers[-1]}" if self._numbers else "none"
-            raise SessionError(f"{self.path} has no commit {number}; it has {known}")
-        commit, is_ours = self._folder.read(number)
         may_run = is_ours if run_code is None else run_code
         decoder = self._decoder(commit, may_run=may_run)
-        for key in decoder.contents():
-            self._folder.require(key)
         again = CellsAgain(self._names, self._allowed, self._definitions)
         if run_code and notebook() is self._names and any(map(decoder.is_object, commit.names)):
-            numbers = [one for one in self._numbers if one <= number]
+            numbers = [one for one in self._numbers if one <= commit.number]
             again.run([self._folder.read(one)[0] for one in numbers])
         self._bind(commit, decoder, again, may_run=may_run)
 
@@ -255,7 +249,7 @@ class Session(System):
             self._folder.close()
 
 
-class _Keeping:
+class Keeping:
     """What an encoder asks of a session while it commits.
 
     Attributes:

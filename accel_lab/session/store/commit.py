@@ -9,6 +9,18 @@ FORMAT = 1
 """The version of what a folder holds."""
 
 
+_KEYS: dict[Any, int] = {
+    "text": 0,
+    "bytes": 0,
+    "bytearray": 0,
+    "array": 3,
+    "number": 3,
+    "made": 4,
+    "kept": 4,
+}
+"""Where an object has the key of a content, by the word that it begins with."""
+
+
 class Send(msgspec.Struct, frozen=True, array_like=True, tag="send"):
     """Send a message of the record again; `key` is of the bytes that it took from the arena."""
 
@@ -69,6 +81,22 @@ class Commit(msgspec.Struct, frozen=True):
     lost: dict[str, str]
     session: str
     format: int = FORMAT
+
+    @property
+    def contents(self) -> set[str]:
+        """The keys of all contents that it names."""
+        found = set(self.definitions.values())
+        ahead = [*self.objects, *self.names.values(), self.randoms]
+        while ahead:
+            node = ahead.pop()
+            if isinstance(node, list) and node:
+                word, *parts = node
+                key = parts[_KEYS[word]] if _KEYS.get(word, len(parts)) < len(parts) else None
+                if isinstance(key, str):
+                    found.add(key)
+                elif word not in ("o", "made", "kept"):
+                    ahead += parts
+        return found
 
     def __repr__(self) -> str:
         where = "" if self.cell is None else f" after cell {self.cell}"
