@@ -108,7 +108,7 @@ class Session(System):
             for name in [one for one in self._carried if one in names]:
                 del self._carried[name]
             keys = self._definitions.keys
-            nodes |= self._carried
+            nodes |= {name: encoder.add(node) for name, node in self._carried.items()}
             number = (self._numbers[-1] if self._numbers else 0) + 1
             assert self._writer is not None
             commit = Commit(

@@ -94,6 +94,11 @@ class Encoder:
             self._forget(count)
             raise
 
+    def add(self, said: list[Node]) -> Node:
+        """Return what stands for an object of which it is known what is said, which names none."""
+        self.objects.append(said)
+        return ["o", len(self.objects) - 1]
+
     def _forget(self, count: int) -> None:
         """Forget the objects of a value that is not kept."""
         del self.objects[count:]

@@ -220,24 +220,22 @@ class Folder:
         process that is killed.
         """
         path = self.path / LOCK
+        with suppress(FileNotFoundError):
+            found = path.lstat()
+            if (found.st_dev, found.st_ino) in _open:  # to close it again would give up the lock
+                raise _locked(self.path, "this process")
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            pid = os.pread(file, 32, 0).decode(errors="replace").strip()
+            os.close(file)
+            raise _locked(self.path, f"process {pid or 'unknown'}") from None
+        os.ftruncate(file, 0)
+        os.pwrite(file, str(os.getpid()).encode(), 0)
         found = os.fstat(file)
-        mark = found.st_dev, found.st_ino
-        is_mine = mark in _open
-        if not is_mine:  # to close the file would give up the lock
-            try:
-                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                pid = os.pread(file, 32, 0).decode(errors="replace").strip()
-                os.close(file)
-                raise _locked(self.path, f"process {pid or 'unknown'}") from None
-            os.ftruncate(file, 0)
-            os.pwrite(file, str(os.getpid()).encode(), 0)
-            _open.add(mark)
-            self._lock = file
-            return
-        _leaked.append(file)
-        raise _locked(self.path, "this process")
+        _open.add((found.st_dev, found.st_ino))
+        self._lock = file
 
     def _begin(self) -> None:
         """Read what the folder is, or make it one."""
@@ -270,10 +268,6 @@ class Folder:
             with suppress(OSError):
                 beside.unlink(missing_ok=True)
             raise SessionError(f"{path} cannot be written: {error.strerror}") from error
-
-
-_leaked: list[int] = []
-"""Second descriptors of locked files: to close one would give up this process's lock."""
 
 
 def own_version() -> str:
