@@ -103,6 +103,14 @@ class Decoder:
         path = str(self._folder.commit_path(self._commit.number))
         return SessionDamaged(f"{path} is damaged: {why}", path=path)
 
+    def messages(self, key: str) -> dict[tuple[str, str, int], str]:
+        """Return the messages of a recipe: session, device and number, with what they are.
+
+        Raises:
+            AccelError: the folder is damaged.
+        """
+        return self._rebuilding.messages(key)
+
     def is_object(self, name: str) -> bool:
         """Whether a name stood for an object of `%%gpu` cells, plain or not."""
         node = self._commit.names.get(name)

@@ -11,13 +11,14 @@ from accel_lab.compute.device import Device
 from accel_lab.compute.message.buffer import Ref
 from accel_lab.compute.output import cell_origin
 from accel_lab.compute.residency.notebook_names import Namespace, notebook
-from accel_lab.errors import AccelError, InvalidArgument
+from accel_lab.errors import AccelError, InvalidArgument, SessionError
 from accel_lab.journal.stores.sqlite import SqliteStore
 from accel_lab.session.buffers.plans import Plans
 from accel_lab.session.buffers.rebuilding import NEEDS_LEAVE, Rebuilding
 from accel_lab.session.buffers.record import Records
 from accel_lab.session.cells_again import CellsAgain
 from accel_lab.session.decoder import DEFINED, Decoder, NeedsCells, NeedsLeave
+from accel_lab.session.moment import Difference, Moment, difference
 from accel_lab.session.notebook import Definitions, as_python, follow_cells, shell, user_names
 from accel_lab.session.plain.encoder import Encoder, Node, NotKept
 from accel_lab.session.plain.randoms import states
@@ -62,6 +63,7 @@ class Session(System):
         self._secrets = Secrets()
         self._definitions = Definitions(folder, self._secrets)
         self._carried: dict[str, Node] = {}
+        self._leave: bool | None = None
         self._unfollow: Callable[[], None] | None = None
         self._store = SqliteStore(folder.journal)
         self.opened = Reopened(str(folder.path))
@@ -168,6 +170,7 @@ class Session(System):
             SessionDamaged: something that it names is damaged or missing.
             SessionError: the folder cannot be read.
         """
+        self._leave = run_code
         may_run = is_ours if run_code is None else run_code
         decoder = self._decoder(commit, may_run=may_run)
         again = CellsAgain(self._names, self._allowed, self._definitions)
@@ -207,6 +210,38 @@ class Session(System):
         self.opened = Reopened(
             self.path, commit.number, commit.cell, bound, lost, later, tuple(left), again.count
         )
+
+    # Looking back.
+
+    def at(self, cell: int | None = None, *, commit: int | None = None) -> Moment:
+        """Return the names as they were after a cell, or at a commit; nothing is bound.
+
+        Parameters:
+            cell: its number, of the newest kernel that has run one of this number.
+            commit: the number of a commit, from 1, counted on through all kernels.
+
+        Raises:
+            SessionError: there is no such cell or commit.
+            SessionDamaged: it is damaged.
+        """
+        for number in reversed(self._numbers):
+            if commit is None or commit == number:
+                found, is_ours = self._folder.read(number)
+                if commit is not None or found.cell == cell:
+                    may_run = is_ours if self._leave is None else self._leave
+                    return Moment(found, self._decoder(found, may_run=may_run))
+        what = f"cell {cell}" if commit is None else f"number {commit}"
+        text = f"{self.path} has no commit of {what}; it has {len(self._numbers)}"
+        raise SessionError(text)
+
+    def diff(self, before: int, after: int) -> Difference:
+        """Say how the names differ after two cells; blocks, for buffers are compared.
+
+        Raises:
+            SessionError: as `at`.
+            AccelError: a buffer cannot be made again.
+        """
+        return difference(self.at(before), self.at(after))
 
     def _carry(self, commit: Commit, name: str) -> None:
         """Keep what a name stood for in the next commits, though it could not be had here."""

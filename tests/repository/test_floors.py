@@ -126,7 +126,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"plain"},
         {"buffers"},
         {"decoder", "notebook", "reopened"},
-        {"cells_again"},
+        {"cells_again", "moment"},
         {"session"},
         {"opening"},
     ),

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import accel_lab
+from accel_lab.errors import SessionError
 from accel_lab.session.session import Session
 from accel_lab.session.store.commit import Commit
 from tests.interactive import Shell, shell
@@ -183,6 +184,39 @@ def test_gpu_cells_run_again_with_leave(tmp_path: Path) -> None:
         assert again("float(last), w.get().tolist()") == following
 
 
+def test_an_earlier_cell_is_beside_todays(tmp_path: Path) -> None:
+    with notebook(tmp_path / "run.lab") as first:
+        first("import numpy as np\nfrom accel_lab import blas\ngpu = lab.devices[0]")
+        first("a = gpu.put(np.ones((2, 3))); n, rows = 1, [1]; old = 5")  # cell 4
+        first("b = blas.scal(a, 3.0, out=a); n = 2; rows.append(2); new = 6; del old")
+        first("b = b + 0")
+        lab = first.lab
+        np.testing.assert_array_equal(lab.at(4)["a"].get(), 1.0)
+        np.testing.assert_array_equal(lab.at(5)["a"].get(), 3.0)
+        np.testing.assert_array_equal(first("a.get()"), 3.0)
+        assert (lab.at(4)["rows"], lab.at(5)["rows"]) == ([1], [1, 2])
+        assert "new" not in lab.at(4)
+        with pytest.raises(KeyError, match="no such name"):
+            lab.at(4)["new"]
+        told = lab.diff(4, 5)
+        assert (told.new, told.gone) == (("b", "new"), ("old",))
+        assert told.changed == {
+            "a": "6 of 6 elements: 1.0 -> 3.0, 1.0 -> 3.0, 1.0 -> 3.0, …",
+            "n": "1 -> 2",
+            "rows": "[1] -> [1, 2]",
+        }
+        assert told.first.startswith("Scal, message ")
+        assert "first message" in repr(told)
+        same = lab.diff(5, 6)
+        assert not same
+        assert "every name stands for the same" in repr(same)
+        with pytest.raises(SessionError, match="no commit of cell 99"):
+            lab.at(99)
+        with pytest.raises(SessionError, match="no commit of number 99"):
+            lab.at(commit=99)
+        assert lab.at(commit=1).commit.cell == 2
+
+
 def test_a_cell_that_cannot_be_committed_says_so_and_goes_on(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,4 +238,6 @@ def test_a_closed_session_commits_no_more(tmp_path: Path) -> None:
     with notebook(tmp_path / "run.lab") as first:
         first("lab.close()")
         first("x = 5")
-        assert accel_lab.open(tmp_path / "run.lab", "host", names={}).close() is None
+        names: dict[str, Any] = {}
+        accel_lab.open(tmp_path / "run.lab", "host", names=names).close()
+        assert "x" not in names

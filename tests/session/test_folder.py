@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -138,7 +139,7 @@ def test_a_killed_process_does_not_hold_it(tmp_path: Path) -> None:
     Folder(path).close()
 
 
-def _wait(event: "multiprocessing.synchronize.Event") -> None:  # type: ignore[name-defined]
+def _wait(event: Any) -> None:
     event.wait(60)
 
 

@@ -131,7 +131,12 @@ def test_arrays_come_back_as_they_were(trip: Trip, array: Any) -> None:
 def test_numbers_dtypes_and_generators_of_numpy_come_back(trip: Trip) -> None:
     own = np.random.default_rng(3)
     own.normal(size=5)
-    names = {"x": np.float32(2.5), "d": np.dtype("int8"), "own": own, "b": np.bool_(1)}
+    names: dict[str, Any] = {
+        "x": np.float32(2.5),
+        "d": np.dtype("int8"),
+        "own": own,
+        "b": np.bool_(1),
+    }
     found = trip(**names)
     assert type(found["x"]) is np.float32
     assert found["x"] == 2.5
@@ -161,7 +166,7 @@ def test_equal_but_not_the_same_stays_apart(trip: Trip) -> None:
     [
         (object(), "a object is no plain data"),
         (lambda: 1, "no cell has defined it"),
-        ((x for x in ()), "a generator is no plain data"),
+        ((x for x in "ab"), "a generator is no plain data"),
         (threading.Lock(), "no plain data"),
         ([[1, object()]], "a object is no plain data"),
         (np.zeros(2, [("a", "i4")]), "has no short name"),
@@ -227,7 +232,7 @@ def test_secrets_are_refused(
 
 
 def test_what_only_looks_a_little_like_a_secret_is_kept(trip: Trip) -> None:
-    names = {"tokens": "a b c", "x": "the token of my appreciation", "keys": ["a"]}
+    names: dict[str, Any] = {"tokens": "a b c", "x": "the token of my appreciation", "keys": ["a"]}
     assert trip(**names) == names
 
 

@@ -77,10 +77,11 @@ class _Kept:
 
     def __getattr__(self, name: str) -> Any:
         """Make the buffer when something of it is asked for."""
-        is_array = isinstance(self, AccelRef)
-        if is_array and name not in (*_OF_ARRAYS, "shape", "dtype"):
-            return AccelRef.__getattr__(self, name)  # type: ignore[arg-type] - it is one
-        if not is_array and name not in _OF_EACH:
+        own: Any = self
+        if isinstance(own, AccelRef):
+            if name not in (*_OF_ARRAYS, "shape", "dtype"):
+                return AccelRef.__getattr__(own, name)
+        elif name not in _OF_EACH:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         waiting = object.__getattribute__(self, "_value")
         if type(waiting) is Waiting:

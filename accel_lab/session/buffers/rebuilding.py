@@ -11,6 +11,7 @@ from accel_lab.compute.device import Device
 from accel_lab.compute.lineage.recorded_message import decode, step_of
 from accel_lab.compute.message.buffer import Ref
 from accel_lab.errors import AccelError, SessionDamaged, SessionError
+from accel_lab.journal.entries.entry import kind_of
 from accel_lab.journal.replay.messages import message_of
 from accel_lab.journal.replay.repeat import made_by, restored
 from accel_lab.session.buffers.record import Records, runs_code
@@ -47,6 +48,19 @@ class Rebuilding:
             return msgspec.msgpack.decode(self._folder.content(key), type=Recipe)
         except msgspec.MsgspecError as error:
             raise SessionDamaged(f"{path} is damaged: {error}", path=str(path)) from error
+
+    def messages(self, key: str) -> dict[tuple[str, str, int], str]:
+        """Return the messages of a recipe: session, device and number, with what they are.
+
+        Raises:
+            AccelError: as `cook`.
+        """
+        recipe, found = self.recipe(key), dict[tuple[str, str, int], str]()
+        for data in self._records.messages(recipe):
+            raw: Any = decode(data)
+            text = f"{kind_of(raw[3][0]).__name__}, message {raw[0]} to {recipe.device}"
+            found[recipe.session, recipe.device, raw[0]] = text
+        return found
 
     def cook(self, key: str, wanted: set[int]) -> dict[int, Ref[Any]]:
         """Run the messages of a recipe; return these buffers, which are made then.
