@@ -604,6 +604,11 @@ class System(SeveralDevices, Uncopied):
             for sampler in sights:
                 sampler.closely -= 1
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was closed, or this process is a fork of the one that has it."""
+        return self._closed or self._forked
+
     def arena(self) -> ArenaStatistics:
         """Return what the host arena holds."""
         return self._arena.statistics()

@@ -6,18 +6,19 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from accel_lab.compute.arrays.dtypes import NAMES, numpy_dtype
 from accel_lab.compute.arrays.named_dtype import named
 from accel_lab.compute.device import Device
 from accel_lab.compute.message.buffer import Ref
-from accel_lab.errors import AccelError, SessionDamaged
+from accel_lab.errors import AccelError, SessionDamaged, SessionError
 from accel_lab.libraries.jit.kernel import Kernel
 from accel_lab.libraries.jit.module_globals import Globals
 from accel_lab.libraries.rng.generator import Generator
-from accel_lab.session.buffers.kept import Family, kept_ref
-from accel_lab.session.buffers.rebuilding import Rebuilding
+from accel_lab.session.buffers.kept import Family, kept_ref, node_of
+from accel_lab.session.buffers.rebuilding import NEEDS_LEAVE, Rebuilding
 from accel_lab.session.plain.encoder import BIT_GENERATORS, OWN, Node, fields_of
 from accel_lab.session.plain.randoms import set_states
 from accel_lab.session.store.commit import Commit
@@ -124,6 +125,8 @@ class Decoder:
             node = ahead.pop()
             if not isinstance(node, list) or not node:
                 continue
+            if node[0] == "large":
+                node = self._large(node[1])
             if node[0] == "made" and node[-1]:
                 return True
             if node[0] == "o":
@@ -148,8 +151,13 @@ class Decoder:
     def _bytes(self, node: Node) -> bytes:
         return node if isinstance(node, bytes) else self._folder.content(node)
 
+    def _large(self, key: str) -> list[Any]:
+        """Return an object that is a content of its own."""
+        found: list[Any] = msgspec.msgpack.decode(self._folder.content(key), type=list[Any])
+        return found
+
     def _object(self, at: int, node: list[Any]) -> Any:
-        word, *parts = node
+        word, *parts = node if node[0] != "large" else self._large(node[1])
         if word == "list":
             filled: list[Any] = []
             self._done[at] = filled
@@ -252,6 +260,11 @@ class Decoder:
 
     def _kernel(self, device: str, *parts: Node) -> Any:
         source, name, options, headers, variables, ref = map(self._value, parts)
+        node = node_of(ref)  # whatever is no handle has none, and would be compiled at once
+        if node is None:
+            raise ValueError("a kernel has no handle")
+        if not self._may_run:
+            ref = kept_ref(self._device(device), Family(_refuse), 0, node, None, None)
         return Kernel(self._device(device), source, name, options, headers, variables, ref=ref)
 
     def _globals(self, device: str, declared: Node, refs: Node) -> Any:
@@ -314,6 +327,10 @@ _MAKERS = {
         *("bytes", "device", "resident"),
     )
 } | {"...": "_ellipsis"}
+
+
+def _refuse() -> dict[int, Ref[Any]]:
+    raise SessionError(NEEDS_LEAVE)
 
 
 def _found(where: Any, qualname: str) -> Any:

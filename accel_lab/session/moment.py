@@ -1,6 +1,7 @@
 """The names of a session as they were after one of its cells, and how two such moments differ."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -136,7 +137,7 @@ def _how(before: Moment, after: Moment, name: str) -> str:
         one, other = (ref.device.get(ref).result() for ref in (one, other))
     if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
         return _arrays(one, other)
-    return f"{_short(one)} -> {_short(other)}"
+    return "" if _are_equal(one, other) else f"{_short(one)} -> {_short(other)}"
 
 
 def _arrays(one: Any, other: Any) -> str:
@@ -149,6 +150,12 @@ def _arrays(one: Any, other: Any) -> str:
     values = ", ".join(f"{one.flat[at]} -> {other.flat[at]}" for at in where)
     more = ", …" if count > SHOWN else ""
     return f"{count} of {one.size} elements: {values}{more}"
+
+
+def _are_equal(one: Any, other: Any) -> bool:
+    with suppress(Exception):
+        return type(one) is type(other) and bool(one == other)
+    return False
 
 
 def _short(value: object) -> str:

@@ -3,7 +3,7 @@
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -75,11 +75,6 @@ class Session(System):
         self._numbers = folder.numbers
 
     @property
-    def is_closed(self) -> bool:
-        """Whether it was closed, or this process is a fork."""
-        return self._closed or self._forked
-
-    @property
     def path(self) -> str:
         """The folder."""
         return str(self._folder.path)
@@ -104,9 +99,11 @@ class Session(System):
             self.flush()
             names = user_names(self._names)
             kept = Keeping(self._folder, self._definitions, self.devices)
-            self._encode(names, kept)  # to find the handles
-            kept.nodes = self._plans.of(kept.refs, self.devices)
-            nodes, encoder, lost = self._encode(names, kept)
+            self._encode(names, kept, None)  # to find the handles
+            lost_entries = self.journal.lost()
+            gap = f"the journal has lost {lost_entries} entries" if lost_entries else ""
+            kept.nodes = self._plans.of(kept.refs, self.devices, gap)
+            nodes, encoder, lost = self._encode(names, kept, self._secrets)
             for name in [one for one in self._carried if one in names]:
                 del self._carried[name]
             keys = self._definitions.keys
@@ -130,10 +127,10 @@ class Session(System):
             return commit
 
     def _encode(
-        self, names: Mapping[str, Any], kept: "Keeping"
+        self, names: Mapping[str, Any], kept: "Keeping", secrets: Secrets | None
     ) -> tuple[dict[str, Node], Encoder, dict[str, str]]:
         """Return what names stand for, with what they share, and why some are not kept."""
-        encoder = Encoder(kept, self._secrets, self)
+        encoder = Encoder(kept, secrets, self)
         nodes: dict[str, Node] = {}
         lost: dict[str, str] = {}
         for name, value in names.items():
@@ -186,8 +183,8 @@ class Session(System):
         for name in commit.names:
             if name in left:
                 with suppress(AccelError, NeedsLeave, NeedsCells):
-                    if decoder.value(name) is self._names[name]:
-                        left.remove(name)  # as a module that both have
+                    if _are_one(decoder.value(name), self._names[name]):
+                        left.remove(name)
                 continue
             try:
                 values[name] = again.value(decoder, name)
@@ -234,14 +231,20 @@ class Session(System):
         text = f"{self.path} has no commit of {what}; it has {len(self._numbers)}"
         raise SessionError(text)
 
-    def diff(self, before: int, after: int) -> Difference:
+    def diff(self, before: int | Moment, after: int | Moment) -> Difference:
         """Say how the names differ after two cells; blocks, for buffers are compared.
+
+        Parameters:
+            before, after: the numbers of cells, or what `at` has returned.
 
         Raises:
             SessionError: as `at`.
             AccelError: a buffer cannot be made again.
         """
-        return difference(self.at(before), self.at(after))
+        one, other = (
+            when if isinstance(when, Moment) else self.at(when) for when in (before, after)
+        )
+        return difference(one, other)
 
     def _carry(self, commit: Commit, name: str) -> None:
         """Keep what a name stood for in the next commits, though it could not be had here."""
@@ -266,14 +269,8 @@ class Session(System):
         return self.devices[int(digits) % len(self.devices)]
 
     def _is_over(self, name: str) -> bool:
-        """Whether a name stands for something of a system that is closed."""
-        value = self._names[name]
-        if isinstance(value, Ref) and type(value).waits:
-            return value.device.state == "stopped"
-        if isinstance(value, System):
-            return value._closed  # noqa: SLF001 - its own class's
-        device = value if isinstance(value, Device) else getattr(value, "device", None)
-        return isinstance(device, Device) and device.state == "stopped"
+        """Whether a name stands for something of a system that is closed, or holds such a thing."""
+        return any(map(_is_closed, _inside(self._names[name])))
 
     def close(self) -> None:
         """End every context, and let others open the folder; as `System.close`."""
@@ -282,6 +279,32 @@ class Session(System):
         super().close()
         if self._closed and not self._forked:
             self._folder.close()
+
+
+def _inside(value: Any) -> Iterator[Any]:
+    """Yield a value, and what is in it where that is a container of Python's own."""
+    ahead, seen = [value], set[int]()
+    while ahead:
+        one = ahead.pop()
+        yield one
+        kind = type(one)
+        if kind in (list, tuple, set, frozenset, dict) and id(one) not in seen:
+            seen.add(id(one))
+            ahead += [*one.keys(), *one.values()] if kind is dict else one
+
+
+def _is_closed(value: Any) -> bool:
+    """Whether this is of a system that is closed."""
+    if isinstance(value, System):
+        return value.is_closed
+    device = value if isinstance(value, Device) else getattr(value, "device", None)
+    return isinstance(device, Device) and device.state == "stopped"
+
+
+def _are_one(one: Any, other: Any) -> bool:
+    """Whether two values are the same: one object, as a module is, or equal numbers or texts."""
+    kind = type(one)
+    return one is other or (kind is type(other) and kind in (int, float, str) and one == other)
 
 
 class Keeping:

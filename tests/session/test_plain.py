@@ -156,6 +156,15 @@ def test_what_was_shared_is_shared_again(trip: Trip) -> None:
     assert found["c"]["x"] is found["x"]
 
 
+def test_a_large_container_is_written_once(trip: Trip) -> None:
+    rows = [[n, n + 0.5] for n in range(5000)]
+    commit = trip.commit(rows=rows, ones=[1] * 2000)
+    assert [node for node in commit.objects if node[0] == "large"] == commit.objects[::5001]
+    decoder = trip.decoder(commit)
+    assert decoder.value("rows") == rows
+    assert decoder.value("ones") == [1] * 2000
+
+
 def test_equal_but_not_the_same_stays_apart(trip: Trip) -> None:
     found = trip(a=[1], b=[1])
     assert found["a"] is not found["b"]

@@ -133,7 +133,8 @@ def kept_ref(
 
 def node_of(ref: Ref[Any]) -> Any:
     """Return what a commit has of a handle that waits; None of one that does not."""
-    value = object.__getattribute__(ref, "_value") if type(ref).waits else None
+    waits = getattr(type(ref), "waits", False)
+    value = object.__getattribute__(ref, "_value") if waits else None
     return value.node if type(value) is Waiting else None
 
 

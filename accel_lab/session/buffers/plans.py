@@ -60,7 +60,7 @@ class Plans:
         self._known: dict[str, dict[frozenset[int], _Known]] = {}
 
     def of(
-        self, refs: Iterable[Ref[Any]], devices: Collection[Device]
+        self, refs: Iterable[Ref[Any]], devices: Collection[Device], gap: str
     ) -> dict[int, Node | NotKept]:
         """Return what a commit says of handles, by `id`; what was sent is in the record by now.
 
@@ -68,6 +68,7 @@ class Plans:
 
         Parameters:
             devices: those of the session.
+            gap: why messages are missing in the journal; empty where none are.
         """
         found: dict[int, Node | NotKept] = {}
         by_device: dict[str, dict[int, list[Ref[Any]]]] = {}
@@ -79,14 +80,16 @@ class Plans:
             else:
                 by_device.setdefault(ref.device.name, {}).setdefault(ref.id, []).append(ref)
         for name, by_id in by_device.items():
-            nodes = self._of_device(name, {id_: some[0] for id_, some in by_id.items()})
+            nodes = self._of_device(name, {id_: some[0] for id_, some in by_id.items()}, gap)
             found |= {id(ref): nodes[id_] for id_, some in by_id.items() for ref in some}
         return found
 
-    def _of_device(self, name: str, refs: dict[int, Ref[Any]]) -> dict[int, Node | NotKept]:
-        lineage, before = self._lineages[name], self._known.get(name, {})
+    def _of_device(
+        self, name: str, refs: dict[int, Ref[Any]], gap: str
+    ) -> dict[int, Node | NotKept]:
+        lineage, before = self._lineages[name], {} if gap else self._known.get(name, {})
         now: dict[frozenset[int], _Known] = {}
-        slices: dict[frozenset[int], Slice] = {}
+        slices: dict[frozenset[int], tuple[Slice, list[Send | Put]]] = {}
         with lineage.still():
             newest = lineage.newest
             held = [(id_, known.since) for known in before.values() for id_ in known.ids]
@@ -96,9 +99,15 @@ class Plans:
                 if known is not None and family <= same:
                     now[family] = known
                 else:
-                    slices[family] = lineage.slice(family)
-        for family, found in slices.items():
-            now[family] = _Known(family, newest, self._nodes(name, found, family, refs))
+                    found = lineage.slice(family)
+                    slices[family] = found, [_step(step, lineage) for step in found.steps]
+        for family, (found, steps) in slices.items():
+            why = gap or next(iter(found.lost.values()), "") or _why_not_again(found)
+            if why or (len(steps) > LONG and self._is_small(family, refs)):
+                nodes = {id_: self._bytes(name, refs[id_], why) for id_ in family}
+            else:
+                nodes = self._recipe(name, found, steps, {id_: refs[id_] for id_ in family})
+            now[family] = _Known(family, newest, nodes)
         self._known[name] = {
             family: one
             for family, one in now.items()
@@ -106,22 +115,15 @@ class Plans:
         }
         return {id_: node for one in now.values() for id_, node in one.nodes.items()}
 
-    def _nodes(
-        self, name: str, found: Slice, family: frozenset[int], refs: dict[int, Ref[Any]]
+    def _recipe(
+        self, name: str, found: Slice, steps: list[Send | Put], refs: dict[int, Ref[Any]]
     ) -> dict[int, Node | NotKept]:
-        why = next(iter(found.lost.values()), "") or _why_not_again(found)
-        if why or (len(found.steps) > LONG and self._is_small(family, refs)):
-            return {id_: self._bytes(name, refs[id_], why) for id_ in family}
+        """Keep how buffers are made that may share memory."""
         sent = [step for step in found.steps if isinstance(step, Step)]
-        recipe = Recipe(
-            self._session,
-            name,
-            [_step(one, self._lineages[name]) for one in found.steps],
-            digest_of([step.data for step in sent]),
-        )
-        key = self._folder.keep(_encode(recipe))
+        digest = digest_of([step.data for step in sent])
+        key = self._folder.keep(_encode(Recipe(self._session, name, steps, digest)))
         code = any(kind_of(step.tag).__name__ in CODE for step in sent)
-        return {id_: ["made", name, id_, *_spec(refs[id_]), key, code] for id_ in family}
+        return {id_: ["made", name, id_, *_spec(ref), key, code] for id_, ref in refs.items()}
 
     def _is_small(self, family: Iterable[int], refs: dict[int, Ref[Any]]) -> bool:
         arrays = [ref for id_ in family if isinstance(ref := refs[id_], AccelRef) and ref.known]

@@ -12,7 +12,7 @@ from accel_lab.compute.lineage.recorded_message import decode, step_of
 from accel_lab.compute.message.buffer import Ref
 from accel_lab.errors import AccelError, SessionDamaged, SessionError
 from accel_lab.journal.entries.entry import kind_of
-from accel_lab.journal.replay.messages import message_of
+from accel_lab.journal.replay.messages import message_of, refusal
 from accel_lab.journal.replay.repeat import made_by, restored
 from accel_lab.session.buffers.record import Records, runs_code
 from accel_lab.session.store.commit import Put, Recipe, Send
@@ -75,6 +75,9 @@ class Rebuilding:
         if not self._may_run and any(map(runs_code, messages)):
             remedy = "Give leave only to what you would run yourself."
             raise SessionError(NEEDS_LEAVE, remedy=remedy)
+        for raw in messages:
+            if why := refusal(kind_of(raw[3][0])):
+                raise SessionError(f"the folder has a message that is not sent again: {why}")
         device, ahead = self._device(recipe.device), iter(messages)
         steps = [(step, next(ahead) if isinstance(step, Send) else None) for step in recipe.steps]
         ends = _last_uses([raw for _, raw in steps], wanted)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, Protocol
 
+import msgspec
 import numpy as np
 
 from accel_lab.compute.arrays.dtypes import NAMES, numpy_dtype
@@ -26,9 +27,12 @@ from accel_lab.notebook.object_ref import ObjectRef
 from accel_lab.session.plain.secret import Secrets
 
 Node = Any
+_encode = msgspec.msgpack.Encoder().encode
 OWN = "accel_lab."
 LARGE_BYTES = 256
 """A text or an array of more than this is a content of its own."""
+MANY = 1000
+"""Of so many parts a container is a content of its own."""
 MOST_BYTES = 1 << 30
 MOST_ITEMS = 1_000_000
 _SMALL = 1 << 63
@@ -63,10 +67,11 @@ class Encoder:
         objects: what they have named.
 
     Parameters:
+        secrets: what must not be kept; None where nothing is.
         system: stands for the session itself.
     """
 
-    def __init__(self, kept: Kept, secrets: Secrets, system: object) -> None:
+    def __init__(self, kept: Kept, secrets: Secrets | None, system: object) -> None:
         self.objects: list[Node] = []
         self._kept = kept
         self._secrets = secrets
@@ -123,12 +128,18 @@ class Encoder:
         at = len(self.objects)
         self.objects.append(None)
         self._known[id(value)] = at, value
-        self.objects[at] = self._object(name, value)
+        node = self._object(name, value)
+        if len(node) > MANY:  # a content, for it may be the same in the next commits
+            node = ["large", self._kept.keep(_encode(node))]
+        self.objects[at] = node
         return ["o", at]
 
-    def _text(self, name: str, text: str) -> Node:
-        if why := self._secrets.why(name, text):
+    def _refuse_secret(self, name: str, text: str) -> None:
+        if self._secrets is not None and (why := self._secrets.why(name, text)):
             raise NotKept(why)
+
+    def _text(self, name: str, text: str) -> Node:
+        self._refuse_secret(name, text)
         if len(text) <= LARGE_BYTES:
             try:
                 text.encode()
@@ -161,8 +172,7 @@ class Encoder:
             pairs = list(value.items())
             return ["dict", *[part for key, one in pairs for part in self._pair(name, key, one)]]
         if kind is bytes or kind is bytearray:
-            if why := self._secrets.why(name, bytes(value[:MOST_ITEMS]).decode("latin-1")):
-                raise NotKept(why)
+            self._refuse_secret(name, bytes(value[:MOST_ITEMS]).decode("latin-1"))
             return [kind.__name__, self._bytes(bytes(value))]
         if kind is int:
             return ["int", str(value) if value.bit_length() < LARGE_BYTES else hex(value)]
@@ -199,8 +209,7 @@ class Encoder:
             return ["object", list(array.shape), "C", self._node(name, array.ravel().tolist())]
         if array.dtype.kind in "US" and array.size < MOST_ITEMS:
             for text in array.ravel().tolist():
-                if why := self._secrets.why(name, str(text)):
-                    raise NotKept(why)
+                self._refuse_secret(name, str(text))
         order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
         flat = np.ascontiguousarray(array.T if order == "F" else array)
         data = flat.reshape(-1).view(np.uint8).data if flat.size and flat.itemsize else b""

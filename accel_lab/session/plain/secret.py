@@ -1,11 +1,17 @@
 """What a session must not keep: texts that look like a key or a password."""
 
 import os
+from functools import lru_cache
 
 from accel_lab.telemetry.secrets import GONE, is_secret_name, without_keys
 
 _LEAST = 6
 """A value of the environment that is shorter stands in too many texts."""
+
+
+@lru_cache(maxsize=1 << 14)
+def _has_key(text: str) -> bool:
+    return without_keys(text) != text
 
 
 class Secrets:
@@ -28,7 +34,7 @@ class Secrets:
             return f"the name {name!r} says that it is a secret"
         if any(value in text for value in self._values):
             return "it holds a secret of the environment"
-        return "it looks like a secret" if without_keys(text) != text else ""
+        return "it looks like a secret" if _has_key(text) else ""
 
     def scrubbed(self, source: str) -> str:
         """Return a cell's text without secrets."""

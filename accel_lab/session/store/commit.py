@@ -10,13 +10,9 @@ FORMAT = 1
 
 
 _KEYS: dict[Any, int] = {
-    "text": 0,
-    "bytes": 0,
-    "bytearray": 0,
-    "array": 3,
-    "number": 3,
-    "made": 4,
-    "kept": 4,
+    **dict.fromkeys(("text", "bytes", "bytearray", "large"), 0),
+    **dict.fromkeys(("array", "number"), 3),
+    **dict.fromkeys(("made", "kept"), 4),
 }
 """Where an object has the key of a content, by the word that it begins with."""
 
