@@ -20,6 +20,7 @@ class Reopened:
         later: why some of the bound ones cannot be used.
         left: the names that this kernel had bound already, and that were left alone.
         cells: how many `%%gpu` cells have run again.
+        failed: how the last of these failed that did; empty if none has.
     """
 
     path: str
@@ -30,6 +31,7 @@ class Reopened:
     later: dict[str, str] = field(default_factory=dict)
     left: tuple[str, ...] = ()
     cells: int = 0
+    failed: str = ""
 
     def lines(self) -> Iterator[tuple[str, str]]:
         """Give it as (what, which)."""
@@ -39,7 +41,8 @@ class Reopened:
         if self.commit:
             yield "bound again", names_of(dict.fromkeys(self.bound))
         if self.cells:
-            yield "run again", f"{self.cells} %%gpu cells"
+            failed = f"; the last that failed: {self.failed}" if self.failed else ""
+            yield "run again", f"{self.cells} %%gpu cells{failed}"
         if self.left:
             yield "bound already", f"{', '.join(self.left)}: left as this kernel has them"
         for name, why in self.lost.items():

@@ -10,6 +10,7 @@ from typing import Any
 from accel_lab.compute.device import Device
 from accel_lab.compute.message.buffer import Ref
 from accel_lab.compute.output import cell_origin
+from accel_lab.compute.requests.requests import closed
 from accel_lab.compute.residency.notebook_names import Namespace, notebook
 from accel_lab.errors import AccelError, InvalidArgument, SessionError
 from accel_lab.journal.stores.sqlite import SqliteStore
@@ -64,6 +65,7 @@ class Session(System):
         self._definitions = Definitions(folder, self._secrets)
         self._carried: dict[str, Node] = {}
         self._leave: bool | None = None
+        self._is_ours = True  # what is committed, as long as no other's code comes along
         self._unfollow: Callable[[], None] | None = None
         self._store = SqliteStore(folder.journal)
         self.opened = Reopened(str(folder.path))
@@ -95,6 +97,8 @@ class Session(System):
         return self._commit(cell_origin.current().cell, "")
 
     def _commit(self, cell: int | None, source: str) -> Commit:
+        if self.is_closed:
+            raise closed(self.name, self.again)
         with self._committing:
             self.flush()
             names = user_names(self._names)
@@ -122,7 +126,7 @@ class Session(System):
                 lost,
                 self._writer.session,
             )
-            self._folder.write(commit)
+            self._folder.write(commit, seal=self._is_ours)
             self._numbers.append(number)
             return commit
 
@@ -168,6 +172,7 @@ class Session(System):
             SessionError: the folder cannot be read.
         """
         self._leave = run_code
+        self._is_ours = is_ours or bool(run_code)
         may_run = is_ours if run_code is None else run_code
         decoder = self._decoder(commit, may_run=may_run)
         again = CellsAgain(self._names, self._allowed, self._definitions)
@@ -204,8 +209,9 @@ class Session(System):
             self._carry(commit, name)
         decoder.set_randoms()
         bound = tuple(name for name in values if name in self._names)
+        cells = again.count, again.failed
         self.opened = Reopened(
-            self.path, commit.number, commit.cell, bound, lost, later, tuple(left), again.count
+            self.path, commit.number, commit.cell, bound, lost, later, tuple(left), *cells
         )
 
     # Looking back.

@@ -143,6 +143,16 @@ def test_what_another_user_has_written_needs_leave(
         assert again("double(3)")
 
 
+def test_to_commit_is_not_to_trust(
+    recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    for _ in range(2):  # also what is committed beside another's code is not this user's
+        with notebook(recorded) as again:
+            assert "double" not in again.names
+            again("x = 5")
+
+
 GPU_CELLS = (
     (
         "%%gpu\nclass Model:\n    def __init__(self, w):\n        self.w = w\n"

@@ -111,6 +111,7 @@ def test_the_next_process_goes_on_as_if_none_had_been_killed(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_many_killed_processes_lose_nothing_that_was_committed(
     undisturbed: str, tmp_path: Path
 ) -> None:

@@ -5,6 +5,7 @@ cannot make, as what a function has made that is not pure, and of what so many m
 that to run them again would take long.
 """
 
+import time
 from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
@@ -32,7 +33,7 @@ LONG = 1000
 """With more messages than this the bytes of a buffer are kept, if they are not many."""
 FEW_BYTES = 64 << 20
 WAIT_S = 10.0
-"""How long a commit waits for a buffer whose bytes it keeps."""
+"""How long a commit waits for the buffers of which it keeps the bytes."""
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -58,6 +59,7 @@ class Plans:
         self._session = session
         self._lineages = lineages
         self._known: dict[str, dict[frozenset[int], _Known]] = {}
+        self._until = 0.0
 
     def of(
         self, refs: Iterable[Ref[Any]], devices: Collection[Device], gap: str
@@ -70,6 +72,7 @@ class Plans:
             devices: those of the session.
             gap: why messages are missing in the journal; empty where none are.
         """
+        self._until = time.monotonic() + WAIT_S
         found: dict[int, Node | NotKept] = {}
         by_device: dict[str, dict[int, list[Ref[Any]]]] = {}
         for ref in refs:
@@ -125,6 +128,10 @@ class Plans:
         code = any(kind_of(step.tag).__name__ in CODE for step in sent)
         return {id_: ["made", name, id_, *_spec(ref), key, code] for id_, ref in refs.items()}
 
+    @property
+    def _left_s(self) -> float:
+        return max(self._until - time.monotonic(), 0.1)
+
     def _is_small(self, family: Iterable[int], refs: dict[int, Ref[Any]]) -> bool:
         arrays = [ref for id_ in family if isinstance(ref := refs[id_], AccelRef) and ref.known]
         is_array = len(arrays) == len(list(family))
@@ -135,13 +142,13 @@ class Plans:
         if not isinstance(ref, AccelRef):
             return NotKept(f"its messages cannot make it again: {why}")
         try:
-            ref.result(WAIT_S)
+            ref.result(self._left_s)
             if not ref.known:
                 return NotKept("it is the answer of a function, and no array: keep its .result()")
             if ref.nbytes > MOST_BYTES:
                 limit = f"a session keeps {size(MOST_BYTES)} of one"
                 return NotKept(f"it is of {size(ref.nbytes)}, and {limit}; {why}")
-            array = np.ascontiguousarray(ref.device.get(ref).result(WAIT_S))
+            array = np.ascontiguousarray(ref.device.get(ref).result(self._left_s))
         except TimeoutError:
             return NotKept(f"it was not made within {WAIT_S:g} s, and its bytes are needed: {why}")
         except AccelError as error:

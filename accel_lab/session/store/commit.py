@@ -87,7 +87,8 @@ class Commit(msgspec.Struct, frozen=True):
             node = ahead.pop()
             if isinstance(node, list) and node:
                 word, *parts = node
-                key = parts[_KEYS[word]] if _KEYS.get(word, len(parts)) < len(parts) else None
+                at = _KEYS.get(word, len(parts)) if isinstance(word, str) else len(parts)
+                key = parts[at] if at < len(parts) else None
                 if isinstance(key, str):
                     found.add(key)
                 elif word not in ("o", "made", "kept"):

@@ -25,7 +25,7 @@ import msgspec
 from accel_lab.compute.machine.private_folder import create_private
 from accel_lab.errors import InvalidArgument, SessionDamaged, SessionError
 from accel_lab.session.store.commit import FORMAT, Commit
-from accel_lab.session.store.trust import SEAL_BYTES, is_sealed, seal_of
+from accel_lab.session.store.trust import NO_SEAL, SEAL_BYTES, is_sealed, seal_of
 
 ABOUT, LOCK, JOURNAL, COMMITS, CONTENTS = (
     "session.json",
@@ -150,8 +150,11 @@ class Folder:
         names = (path.name for path in (self.path / COMMITS).iterdir())
         return sorted(int(name) for name in names if name.isdigit())
 
-    def write(self, commit: Commit) -> None:
+    def write(self, commit: Commit, *, seal: bool = True) -> None:
         """Write a commit, when all that it names is on the disk.
+
+        Parameters:
+            seal: whether code in it is this user's, and so may run without leave.
 
         Raises:
             SessionError: it cannot be written; the commits before stay.
@@ -166,7 +169,8 @@ class Folder:
         data = _encode(commit)
         path = self.commit_path(commit.number)
         digest = hashlib.blake2b(data, digest_size=_DIGEST_BYTES).digest()
-        self._write(path, b"".join((_MAGIC, digest, seal_of(data), data)))
+        sealed = seal_of(data) if seal else NO_SEAL
+        self._write(path, b"".join((_MAGIC, digest, sealed, data)))
         _sync(path.parent)
 
     def read(self, number: int) -> tuple[Commit, bool]:
