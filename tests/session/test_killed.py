@@ -14,7 +14,7 @@ import pytest
 from tests.project import ROOT
 from tests.session.twenty_cells import CELLS
 
-KILLS, MANY = 3, 50
+KILLS, MANY = 2, 50
 WITHIN_S = 120
 
 
