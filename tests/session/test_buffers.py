@@ -35,6 +35,7 @@ def record(lab: Session, names: dict[str, Any]) -> None:
     names["product"] = blas.gemm(names["a"], names["a"], trans_b="t")
     names["row"] = names["product"][1]
     blas.axpy(gpu.put(np.ones(3)), names["row"], out=names["row"])
+    names["corner"] = names["product"][2:, 2:]
     names["rng"] = rng.Generator(gpu, 5, stream=2)
     names["u"] = names["rng"].uniform((4,), "float64")
     names["kernel"] = jit.compile(gpu, KERNEL, "twice")
@@ -126,7 +127,7 @@ def test_nothing_is_made_before_it_is_used(recorded: Recorded, tmp_path: Path) -
         assert again.gpu.last_number == 0
         np.testing.assert_array_equal(again["row"].get(), EXPECTED["row"])
         still = {name for name, one in refs.items() if type(one).waits}
-        assert still == refs.keys() - {"row", "product"}
+        assert still == refs.keys() - {"row", "product", "corner"}
     finally:
         again.close()
 
@@ -173,6 +174,8 @@ def test_what_shared_memory_shares_it_again(recorded: Recorded, tmp_path: Path) 
     shutil.copytree(recorded[0], tmp_path / "run.lab")
     again = Again(tmp_path / "run.lab")
     try:
+        blas.scal(again["corner"], 0.0, out=again["corner"])
+        assert again["product"].get()[2, 2] == 0.0
         blas.scal(again["row"], 0.0, out=again["row"])
         np.testing.assert_array_equal(again["product"].get()[1], 0.0)
         with pytest.raises(ContextLost):

@@ -1,6 +1,7 @@
 """Cells of a notebook: each is committed when it has ended, and the next kernel has its names."""
 
 import os
+import random
 import shutil
 import sys
 from collections.abc import Iterator
@@ -107,6 +108,8 @@ def test_each_cell_is_committed_with_its_text(recorded: Path) -> None:
 def test_names_functions_and_random_numbers_are_back(
     recorded: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
+    np.random.seed(99)
+    random.seed(99)
     with notebook(recorded) as again:
         assert again("double(3), half(3), Point.n, sqrt(4.0)") == (6, 1.5, 3, 2.0)
         again("factor = 5")
@@ -114,6 +117,7 @@ def test_names_functions_and_random_numbers_are_back(
         assert again("numbers") == [1, 2]
         np.testing.assert_array_equal(again("b.get()"), [1, 2, 3])
         assert again("np.random.rand()") == np.random.RandomState(1).rand()
+        assert again("random.random()") == random.Random(2).random()
         assert again.lab.opened.lost == {"made": again.lab.opened.lost["made"]}
         assert "no cell has defined it" in again.lab.opened.lost["made"]
     told = capfd.readouterr().err
