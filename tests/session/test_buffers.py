@@ -14,6 +14,7 @@ from accel_lab import AccelRef, Session, System, array, blas, jit, rng, solver, 
 from accel_lab.compute.message.handle import Handle
 from accel_lab.errors import ContextLost, SessionDamaged, SessionError
 from accel_lab.session.buffers import plans
+from tests.conftest import require
 
 KERNEL = """extern "C" __global__ void twice(double* x, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -74,6 +75,7 @@ EXPECTED = {
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
     """Return a folder with one commit, and some values as they were."""
+    require("compiler")
     folder, names = tmp_path_factory.mktemp("recorded") / "run.lab", dict[str, Any]()
     with accel_lab.open(folder, "host", names=names) as lab:
         record(lab, names)
@@ -229,6 +231,32 @@ def test_without_leave_no_code_runs(recorded: Recorded, tmp_path: Path) -> None:
         np.testing.assert_array_equal(trusted["x"].get(), EXPECTED["x"])
     finally:
         trusted.close()
+
+
+@pytest.mark.parametrize(
+    ("backend", "devices"), [("host", 2), pytest.param("cuda", 1, marks=pytest.mark.gpu)]
+)
+def test_what_one_backend_has_recorded_another_has(
+    backend: str, devices: int, tmp_path: Path
+) -> None:
+    names: dict[str, Any] = {}
+    with accel_lab.open(tmp_path / "run.lab", backend, devices, names=names) as lab:
+        first, last = lab.devices[0], lab.devices[-1]
+        names["a"] = first.put(np.linspace(-1, 1, 48, dtype="float32").reshape(6, 8))
+        names["product"] = blas.gemm(names["a"], names["a"], trans_b="t")
+        names["u"] = rng.Generator(first, 3).uniform((1000,))
+        names["copy"] = last.put(names["product"])
+        names["sum"] = blas.axpy(names["copy"], last.put(np.ones((6, 6), "float32")))
+        names["once"] = last.run(impure, names["copy"], writes=())
+        assert lab.commit().lost == {}
+        values = {name: one.get() for name, one in names.items()}
+    for where in ("host", backend):
+        found: dict[str, Any] = {}
+        with accel_lab.open(tmp_path / "run.lab", where, 1, names=found):
+            for name, value in values.items():
+                np.testing.assert_allclose(found[name].get(), value, rtol=1e-5, atol=1e-6)
+            np.testing.assert_array_equal(found["u"].get(), values["u"])
+            np.testing.assert_array_equal(found["a"].get(), values["a"])
 
 
 def test_a_journal_that_was_cut_off_is_named(recorded: Recorded, tmp_path: Path) -> None:

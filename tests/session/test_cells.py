@@ -108,13 +108,15 @@ def test_each_cell_is_committed_with_its_text(recorded: Path) -> None:
 def test_names_functions_and_random_numbers_are_back(
     recorded: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    np.random.seed(99)
+    np.random.seed(99)  # noqa: NPY002 - the global one
     random.seed(99)
     with notebook(recorded) as again:
         assert again("double(3), half(3), Point.n, sqrt(4.0)") == (6, 1.5, 3, 2.0)
         again("factor = 5")
         assert again("double(3)") == 15
         assert again("numbers") == [1, 2]
+        assert "float64[3]" not in repr(again("gpu.resident"))  # to look makes nothing
+        assert type(again.names["b"]).waits
         np.testing.assert_array_equal(again("b.get()"), [1, 2, 3])
         assert again("np.random.rand()") == np.random.RandomState(1).rand()
         assert again("random.random()") == random.Random(2).random()

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.conftest import require
 from tests.project import ROOT
 from tests.session.twenty_cells import CELLS
 
@@ -99,6 +100,7 @@ def kill_and_go_on(folder: Path, seed: int, kills: int, undisturbed: str) -> Non
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return the trace of a notebook that nobody kills."""
+    require("compiler")
     run = Notebook(tmp_path_factory.mktemp("whole") / "run.lab").end(kill=False)
     assert run.trace.count(",") == sum("note(" in cell for cell in CELLS) - 1, run.said
     return run.trace
