@@ -30,7 +30,7 @@
     │   └── JournalUnavailable            … because its store cannot be reached or has no room
     ├── RecordingError                    a recording cannot be read, written or drawn, and why
     │   └── RecordingDamaged              … because its bytes are damaged from some line on
-    ├── SessionError                      a session's folder cannot be opened or kept, and why
+    ├── SessionError                      a session's folder cannot be opened or written, and why
     │   └── SessionDamaged                … because a file of it is damaged or missing, and which
     ├── FileError                         a file of arrays cannot be read or written, and why
     │   └── FileDamaged                   … because its bytes are not what it says
@@ -453,7 +453,7 @@ class RecordingDamaged(RecordingError):
 
 
 class SessionError(AccelError):
-    """A session's folder cannot be opened, kept or made of; the text says why."""
+    """A session's folder cannot be opened, written or restored; the text says why."""
 
     remedy = "Do what the text says. A session of a later version needs that version."
 

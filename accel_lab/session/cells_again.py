@@ -48,6 +48,7 @@ class CellsAgain:
         self.made: dict[str, Any] = {}
         self.count = 0
         self.failed = ""
+        self._bound: set[str] = set()
         self._names = names
         self._decoder = decoder
         self._definitions = definitions
@@ -68,18 +69,25 @@ class CellsAgain:
 
     def _run(self, line: str, source: str) -> None:
         self.count += 1
+        before = dict(self._names)
         try:
             extension.gpu(line, source)
         except Exception as error:  # noqa: BLE001 - the cell's own, as it was before
             self.failed = f"{type(error).__name__}: {error}"
-        handles = (AccelRef, ObjectRef)
-        self.made = {name: one for name, one in self._names.items() if isinstance(one, handles)}
+        for name, one in self._names.items():
+            if isinstance(one, AccelRef | ObjectRef) and before.get(name) is not one:
+                self.made[name] = one
+        for name in self.made.keys() - self._names.keys():
+            del self.made[name]
 
     def _bind(self, before: Commit | None) -> None:
         """Bind the names as they were behind a commit."""
         if before is None:
             return
         decoder, defined = self._decoder(before), set[str]()
+        for name in (self.made.keys() | self._bound) - before.names.keys():
+            self._names.pop(name, None)
+        self._bound.update(before.names)
         for name in before.names:
             with suppress(NeedsLeave, NeedsCells, AccelError):
                 value = self.value(decoder, name)
@@ -87,8 +95,6 @@ class CellsAgain:
                     defined.add(name)
                 else:
                     self._names[name] = value
-        for name in self.made.keys() - before.names.keys():
-            self._names.pop(name, None)
         self._definitions.define(defined, before.definitions, self._names)
         with suppress(AccelError):
             decoder.set_randoms()

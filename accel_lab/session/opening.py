@@ -6,7 +6,7 @@ from typing import Any
 from accel_lab.compute.output import cell_origin
 from accel_lab.compute.residency.notebook_names import names as names_here
 from accel_lab.compute.residency.notebook_names import notebook
-from accel_lab.errors import SessionError
+from accel_lab.errors import InvalidArgument, SessionError
 from accel_lab.session.notebook import shell
 from accel_lab.session.session import Session, refuse, running
 from accel_lab.session.store.commit import Commit
@@ -47,7 +47,9 @@ def open(  # noqa: A001 - as of files
         AccelError: as `System`.
     """
     refuse(options)
-    real = os.path.realpath(os.fspath(folder))
+    if not isinstance(folder, str | os.PathLike):
+        raise InvalidArgument(f"open() takes the path of a folder, not {folder!r}")
+    real = os.path.realpath(folder)
     if (open_already := running.get(real)) is not None and not open_already.is_closed:
         return open_already
     space = names_here() if names is None else names

@@ -190,6 +190,8 @@ def test_what_is_no_sessions_folder_is_left_alone(tmp_path: Path) -> None:
         accel_lab.open(tmp_path / "not" / "there", "host", names={})
     with pytest.raises(InvalidArgument, match="no journal"):
         accel_lab.open(tmp_path / "x", "host", journal="memory")
+    with pytest.raises(InvalidArgument, match="path of a folder, not 5"):
+        accel_lab.open(5)  # type: ignore[arg-type]
     with pytest.raises(SessionError, match="no commit 3; it has none"):
         accel_lab.open(tmp_path / "new", "host", commit=3, names={})
 

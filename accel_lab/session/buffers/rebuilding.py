@@ -102,8 +102,9 @@ class Rebuilding:
         message = message_of(raw[3], refs)
         data = self._records.content(key) if step.in_arena else None
         reply = device.repeat(message, raw[2], data)
-        for id_, ref in made_by(step, message, reply).items():
-            refs[id_ or step.made] = ref
+        if step.made:
+            made = made_by(step, message, reply)
+            refs.update({id_ or step.made: ref for id_, ref in made.items()})
 
     def thaw(self, key: str, shape: list[int], dtype: str, name: str) -> Ref[Any]:
         """Return a buffer of kept bytes.

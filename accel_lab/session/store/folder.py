@@ -23,7 +23,7 @@ from pathlib import Path
 import msgspec
 
 from accel_lab.compute.machine.private_folder import create_private
-from accel_lab.errors import InvalidArgument, SessionDamaged, SessionError
+from accel_lab.errors import SessionDamaged, SessionError
 from accel_lab.session.store.commit import FORMAT, Commit
 from accel_lab.session.store.trust import NO_SEAL, SEAL_BYTES, is_sealed, seal_of
 
@@ -60,11 +60,7 @@ class Folder:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        try:
-            self.path = Path(path).absolute()
-        except TypeError:
-            text = f"a session is opened by the path of a folder, not by {path!r}"
-            raise InvalidArgument(text) from None
+        self.path = Path(path).absolute()
         self._lock = -1
         try:
             self._require_session()
@@ -164,6 +160,7 @@ class Folder:
                 with suppress(FileNotFoundError):
                     _sync(self.path / name)
             _sync(self.path / CONTENTS)
+            _sync(self.path)
         except OSError as error:
             raise SessionError(f"{self.path} cannot be written: {error.strerror}") from error
         data = _encode(commit)
