@@ -8,10 +8,12 @@ from contextlib import suppress
 from pathlib import Path
 
 GONE = "[left-out]"
-_NAMED = (
+_NAME = (
     r"(?i)\b([\w.-]*(?:api[_-]?key|passw(?:or)?d|passwd|pwd|secret|token|credential|access[_-]?key)"
-    r"[\w.-]*[\"']?\s*(?:=|:)\s*)(\"[^\"]*\"|'[^']*'|[^\s,;&)\"']+)"
+    r"[\w.-]*[\"']?\s*(?:=|:)\s*)"
 )
+_NAMED = _NAME + r"(\"[^\"]*\"|'[^']*'|[^\s,;&)\"']+)"
+_QUOTED = _NAME + r"(\"[^\"]+\"|'[^']+')"
 _KNOWN = (
     r"\b(?:sk|pk|rk)[-_][A-Za-z0-9_-]{16,}",  # OpenAI, Stripe and alike
     r"\bgh[pousr]_[A-Za-z0-9]{20,}",
@@ -26,10 +28,6 @@ _KNOWN = (
 )
 _BEARER = r"(?i)\b((?:bearer|basic)\s+)[\w+/=.~-]{8,}"
 _IN_URL = r"(\b[a-z][a-z0-9+.-]*://)[^\s/@]+@"
-_QUOTED = (
-    r"(?i)\b([\w.-]*(?:api[_-]?key|passw(?:or)?d|passwd|pwd|secret|token|credential|access[_-]?key)"
-    r"[\w.-]*[\"']?\s*(?:=|:)\s*)(\"[^\"]+\"|'[^']+')"
-)
 _SECRET_NAME = re.compile(
     r"(?i)(?:^|[\W_])(?:api[_-]?key|passw(?:or)?d|passwd|pwd|secret|token|credentials?|"
     r"access[_-]?key)(?:$|[\W_])"
