@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from accel_lab.libraries import solver as solver
     from accel_lab.libraries import sparse as sparse
     from accel_lab.libraries import tensor as tensor
+    from accel_lab.session.opening import open as open  # noqa: A004 - as of files
+    from accel_lab.session.session import Session as Session
     from accel_lab.system import System as System
 
 __all__ = [
@@ -56,6 +58,7 @@ __all__ = [
     "Handle",
     "Journal",
     "Replay",
+    "Session",
     "System",
     "actor",
     "array_api",
@@ -64,6 +67,7 @@ __all__ = [
     "events",
     "gpu",
     "onnx",
+    "open",
     "pipeline",
     "raw",
     "streams",
@@ -82,6 +86,7 @@ _HOMES = {
     "Handle": "accel_lab.compute.message.handle",
     "Journal": "accel_lab.journal.journal",
     "Replay": "accel_lab.journal.replay.replay",
+    "Session": "accel_lab.session.session",
     "System": "accel_lab.system",
     "actor": "accel_lab.actor",
     "array_api": "accel_lab.array_api",
@@ -91,6 +96,7 @@ _HOMES = {
     "load_ipython_extension": "accel_lab.extension",
     "unload_ipython_extension": "accel_lab.extension",
     "onnx": "accel_lab.onnx",
+    "open": "accel_lab.session.opening",
     "pipeline": "accel_lab.pipeline",
     "raw": "accel_lab.raw",
     "streams": "accel_lab.compute.streams",

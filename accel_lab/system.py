@@ -67,6 +67,7 @@ from accel_lab.journal.stores.memory import MemoryStore
 from accel_lab.journal.stores.open_store import store_for
 from accel_lab.journal.stores.store import Store
 from accel_lab.journal.writing.facts import Facts
+from accel_lab.journal.writing.grants import CONTENTS_BYTES
 from accel_lab.journal.writing.writer import Writer
 from accel_lab.libraries import ACTORS
 from accel_lab.libraries.authoring.registration import messages, require_registered
@@ -154,6 +155,8 @@ class System(SeveralDevices, Uncopied):
 
     _instead = "it owns the processes of its devices; open another with System()"
     finish_s: float = 30.0
+    keeps_all = False
+    """Whether its journal forgets nothing: a session's, of which buffers are made again."""
     again = "open another with System()"
     """What an error says of a system that is closed."""
     _forked = False
@@ -281,7 +284,14 @@ class System(SeveralDevices, Uncopied):
         if limit_bytes is None:
             limit_bytes = store.limit_bytes if isinstance(store, MemoryStore) else JOURNAL_BYTES
         facts = partial(_facts, self.name, self.backend, self._module, self._supervisors)
-        self._writer = Writer(store, self._contents, self.events, facts, limit_bytes=limit_bytes)
+        self._writer = Writer(
+            store,
+            self._contents,
+            self.events,
+            facts,
+            contents_bytes=sys.maxsize if self.keeps_all else CONTENTS_BYTES,
+            limit_bytes=None if self.keeps_all else limit_bytes,
+        )
         self._record_thread.after.append(self._writer)
         self._journal = Journal(store, self._writer, self._record_thread.flush)
 
@@ -635,6 +645,11 @@ class System(SeveralDevices, Uncopied):
         finally:
             for sampler in sights:
                 sampler.closely -= 1
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was closed, or this process is a fork of the one that has it."""
+        return self._closed or self._forked
 
     def arena(self) -> ArenaStatistics:
         """Return what the host arena holds."""

@@ -30,6 +30,8 @@
     │   └── JournalUnavailable            … because its store cannot be reached or has no room
     ├── RecordingError                    a recording cannot be read, written or drawn, and why
     │   └── RecordingDamaged              … because its bytes are damaged from some line on
+    ├── SessionError                      a session's folder cannot be opened or written, and why
+    │   └── SessionDamaged                … because a file of it is damaged or missing, and which
     ├── FileError                         a file of arrays cannot be read or written, and why
     │   └── FileDamaged                   … because its bytes are not what it says
     ├── DashboardUnavailable              no dashboard can be served here, and why
@@ -449,6 +451,23 @@ class RecordingDamaged(RecordingError):
     """A recording is damaged; what comes before the damage can be drawn."""
 
     remedy = "Draw what is there. Record again if you can."
+
+
+class SessionError(AccelError):
+    """A session's folder cannot be opened, written or restored; the text says why."""
+
+    remedy = "Do what the text says. A session of a later version needs that version."
+
+
+class SessionDamaged(SessionError, fields=("path",)):
+    """A file of a session's folder is damaged or missing.
+
+    Attributes:
+        path: which.
+    """
+
+    remedy = "Bring the file back from a copy, or open an earlier commit: open(folder, commit=n)."
+    path: str = ""
 
 
 class FileError(AccelError):

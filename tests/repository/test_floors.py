@@ -37,6 +37,7 @@ FLOORS = (
         "jupyter",
         "notebook",
         "top",
+        "session",
         "tutorials",
     },
 )
@@ -129,6 +130,15 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"batches", "losses", "optimizers", "snapshots", "telling"},
         {"exchange"},
         {"models", "parameter_server", "trainers"},
+    ),
+    "session": (
+        {"store"},
+        {"plain"},
+        {"buffers"},
+        {"decoder", "notebook", "reopened"},
+        {"cells_again", "moment"},
+        {"session"},
+        {"opening"},
     ),
     "views": (
         {"scene"},

@@ -101,6 +101,8 @@ class Ref(Reply[R]):
     device: "Device"
     known: bool
     """Whether its shape and dtype are known by now; never of what is no array."""
+    waits = False
+    """Whether it is to be made when somebody first uses it: of a session that was opened again."""
 
     def __init__(
         self, pump: Pump, origin: object, device: "Device", owner: Owner, generation: int

@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Mapping
 
 from accel_lab.compute.device import Device, device_first
+from accel_lab.compute.message.handle import Handle
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.jit.launchable import Launchable
-from accel_lab.libraries.jit.messages import Compile
+from accel_lab.libraries.jit.messages import Compile, CompiledKernel
 from accel_lab.libraries.jit.module_globals import Globals, declared_in
 
 
@@ -28,6 +29,8 @@ class Kernel(Launchable):
         options: Iterable[str] = (),
         headers: Mapping[str, str] | None = None,
         globals: Globals | None = None,  # noqa: A002 - the word for them
+        *,
+        ref: Handle[CompiledKernel] | None = None,
     ) -> None:
         device = device_first(device)
         self.source = source
@@ -35,7 +38,7 @@ class Kernel(Launchable):
         if globals is not None and not isinstance(globals, Globals):
             raise InvalidArgument(f"globals are those of another kernel, not {globals!r}")
         program = Compile(source, name, self.options, self.headers)
-        super().__init__(device, name, lambda: device.ask(program))
+        super().__init__(device, name, lambda: device.ask(program), ref)
         own = declared_in((source, *self.headers.values())) if globals is None else {}
         self.globals = Globals(device, own) if globals is None else globals
 

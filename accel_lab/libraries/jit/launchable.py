@@ -60,13 +60,17 @@ class Launchable(Address):
     _instead = "compile its source where you need it"
 
     def __init__(
-        self, device: Device, name: str, make: Callable[[], Handle[CompiledKernel]]
+        self,
+        device: Device,
+        name: str,
+        make: Callable[[], Handle[CompiledKernel]],
+        ref: Handle[CompiledKernel] | None = None,
     ) -> None:
         self.device = device
         self.name = name
         self._make = make
         self._repeats = MessageCache()
-        self.ref = make()
+        self.ref = make() if ref is None else ref
 
     def __call__(
         self,
@@ -160,7 +164,9 @@ class Launchable(Address):
         return self.ref.error
 
     def __repr__(self) -> str:
-        if not self.ref.done:
+        if self.ref.waits:
+            state = "to be compiled when it is used"
+        elif not self.ref.done:
             state = "compiling"
         elif self.ref.failed:
             state = f"failed: {type(self.ref.error).__name__}"

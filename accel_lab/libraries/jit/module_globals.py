@@ -72,7 +72,7 @@ class Globals(MutableMapping[str, AccelRef]):
         device: "Device",
         declared: Mapping[str, bool] | Callable[[], Mapping[str, bool] | None],
     ) -> None:
-        self._device = device
+        self.device = device
         self._declared: Any = declared
         self._refs: dict[str, AccelRef] = {}
         self.given: tuple[tuple[str, ...], tuple[str, ...], tuple[AccelRef, ...]] = ((), (), ())
@@ -98,7 +98,7 @@ class Globals(MutableMapping[str, AccelRef]):
                 f"the source has no __constant__ or __device__ variable {name!r}; it has: {known}"
             )
             raise InvalidArgument(text)
-        ref = value if isinstance(value, AccelRef) else self._device.put(np.asarray(value))
+        ref = value if isinstance(value, AccelRef) else self.device.put(np.asarray(value))
         self._refs[name] = ref
         self._sort()
 
