@@ -195,9 +195,11 @@ class System(SeveralDevices, Uncopied):
         self.streams, self.completion = _waiting(streams, completion)
         timeout_s = require_timeout(timeout_s)
         suspend_after_s = require_timeout(suspend_after_s, "suspend_after_s")
-        memory_bytes = require_bytes(memory_bytes, "memory_bytes")
+        memory_bytes, journal_bytes = (
+            require_bytes(memory_bytes, "memory_bytes"),
+            require_bytes(journal_bytes, "journal_bytes"),
+        )
         self.trace = asked_for(trace, self.backend, module, suspend_after_s)
-        journal_bytes = require_bytes(journal_bytes, "journal_bytes")
         store = None if journal is None else store_for(journal)
         require_registered(messages(), ACTORS, module.SUPPORT, self.backend)
         self.name = name or f"lab{next(_names)}"
