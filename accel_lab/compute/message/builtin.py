@@ -33,7 +33,7 @@ class Free(Operation[None], frozen=True, array_like=True, eq=False, tag=1):
     ids: list[int]
 
 
-class CellBegan(Operation[None], frozen=True, array_like=True, eq=False, tag=31):
+class CellBegan(Operation[None], frozen=True, array_like=True, eq=False, tag=32):
     """The messages behind it are this cell's, 0 for a program's; where somebody traces them."""
 
     fence: ClassVar[bool] = True
