@@ -66,8 +66,13 @@ _MATH = """
 #endif
 """
 _ALWAYS = "accel_lab_nvrtc.h"
+_TYPES = "accel_lab_types.h"
+_SHORT = re.compile(r"\b(?:ushort|uint|ulong)\b")
+_NAMES = "typedef unsigned short ushort; typedef unsigned int uint; typedef unsigned long ulong;\n"
+"""What Linux's `sys/types.h` has, which nvcc includes."""
 _STANDARD = {
     _ALWAYS: _MATH,
+    _TYPES: _NAMES,
     "stdint.h": _INTEGERS,
     "cstdint": _INTEGERS,
     "limits.h": _LIMITS,
@@ -149,13 +154,23 @@ def build(program: Program, architecture: str) -> Compiled:
     Raises:
         CompileError: with NVRTC's log.
     """
-    try:
-        return _built(program, options(program, architecture))
-    except CompileError as error:
-        if _UNANNOTATED not in error.log:
-            raise
-        # What has no annotation is the device's then, as it is on the host.
-        return _built(program, (*options(program, architecture), _UNANNOTATED))
+    given = options(program, architecture)
+    while True:
+        try:
+            return _built(program, given)
+        except CompileError as error:
+            more = tuple(one for one in _mends(program, error) if one not in given)
+            if not more:
+                raise
+            given += more
+
+
+def _mends(program: Program, error: CompileError) -> Iterator[str]:
+    """Give options that may mend it: what lacks an annotation is the device's then."""
+    if _UNANNOTATED in error.log:
+        yield _UNANNOTATED
+    if any(map(_SHORT.search, (program.text, *program.included.values()))):
+        yield f"--pre-include={_TYPES}"
 
 
 def _built(program: Program, given: tuple[str, ...]) -> Compiled:
