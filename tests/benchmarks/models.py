@@ -123,7 +123,7 @@ class Bytes:
         self._kinds = sorted(set(kinds))
         wanted = np.eye(len(self._kinds))[[self._kinds.index(one) for one in kinds]]
         x = self._features(texts)
-        self._weights = np.zeros((x.shape[1], len(self._kinds)))
+        self._weights: Array = np.zeros((x.shape[1], len(self._kinds)))
         for _ in range(600):
             self._weights += 4.0 * x.T @ (wanted - self._chances(x)) / len(x)
 
@@ -131,7 +131,8 @@ class Bytes:
     def _features(texts: Sequence[bytes]) -> Array:
         counts = [np.bincount(np.frombuffer(one[:SIZE], np.uint8), minlength=256) for one in texts]
         rows = np.sqrt(np.array(counts, dtype=np.float64))
-        return rows / np.linalg.norm(rows, axis=1, keepdims=True).clip(1e-9)
+        found: Array = rows / np.linalg.norm(rows, axis=1, keepdims=True).clip(1e-9)
+        return found
 
     def _chances(self, x: Array) -> Array:
         logits = 3.0 * x @ self._weights

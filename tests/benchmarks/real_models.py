@@ -117,6 +117,7 @@ def plot(rows: Sequence[dict[str, Any]], path: Path) -> None:
     axes.set_xlabel("cost, % of asking magika for each file")
     axes.set_ylabel("right kinds, %")
     axes.set_title("A cascade before magika, by its threshold", fontsize=10)
+    axes.set_ylim(min(85.0, *(100 * row["right"] for row in rows)), 100)
     axes.grid(alpha=0.3)
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "accel_lab"}):
         figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
