@@ -100,6 +100,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"errors", "model", "text"},
         {"protocol", "steps", "tenants"},
         {"replicas"},
+        {"generations"},
         {"deployment"},
         {"http"},
         {"server"},
