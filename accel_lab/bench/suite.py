@@ -5,6 +5,7 @@ from functools import partial
 
 from accel_lab.bench.effort import FULL, QUICK
 from accel_lab.bench.machine import machine
+from accel_lab.bench.peer import Peer
 from accel_lab.bench.report import Report
 from accel_lab.bench.row import Row, judged
 from accel_lab.bench.rows import (
@@ -23,7 +24,6 @@ from accel_lab.bench.rows import (
     watched,
     workloads,
 )
-from accel_lab.bench.rows.peer import Peer
 from accel_lab.errors import CompileError, InvalidArgument
 from accel_lab.system import System
 

@@ -26,6 +26,7 @@ from accel_lab.libraries import (
     event,
     fft,
     jit,
+    module,
     primitives,
     rng,
     solver,
@@ -153,6 +154,15 @@ def _jit(on: Operands) -> None:
     require_near(on.device, made, 2 * x + 1, "float32")
 
 
+def _module(on: Operands) -> None:
+    x = np.arange(32, dtype=np.float32)
+    given, made = on.put(x, np.zeros_like(x))
+    built = module.build(on.device, STEP)
+    built["step"](1, len(x), (given, made)).result(LIMIT_S)
+    require_near(on.device, made, 2 * x + 1, "float32")
+    built.unload()
+
+
 def _primitives(on: Operands) -> None:
     x = on.draw(1000)
     require_near(on.device, primitives.sort(on.device.put(x)), np.sort(x), on.dtype)
@@ -195,6 +205,7 @@ MESSAGES: Mapping[str, Callable[[Operands], None]] = {
     "fft.C2C": _fft,
     "graph.LaunchGraph": _graph,
     "jit.LaunchKernel": _jit,
+    "module.Build": _module,
     "primitives.Sort": _primitives,
     "rng.Words": _rng,
     "solver.Solve": _solver,

@@ -80,7 +80,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
     "blueprints": ({EVERY_OTHER}, {"agents", "serving"}),
     "libraries": ({"authoring"}, {EVERY_OTHER}, {"array", "module"}, {"attention", "fft"}),
     "backends/cuda": (
-        {"activity", "support"},
+        {"activity", "completion", "support"},
         {"device"},
         {"handles"},
         {"array"},
@@ -168,7 +168,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
     ),
     "bench": (
         {"calls", "case", "effort", "operands", "page", "peers", "rounds", "row", "workloads"},
-        {"cases", "own_loop"},
+        {"cases", "own_loop", "peer"},
         {"rows"},
         {"chart", "machine"},
         {"report"},

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 from cupy.cuda import runtime
 
+from accel_lab.backends.cuda.completion.event_wait import fired
 from accel_lab.backends.cuda.device.clock import TimedEvent
-from accel_lab.backends.cuda.device.event_wait import fired
 from accel_lab.backends.cuda.device.stream import CudaStream
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from typing import Any
 from accel_lab.backends.eager import EXPRESSIONS
 from accel_lab.bench.effort import Effort
 from accel_lab.bench.operands import SMALL, squares
+from accel_lab.bench.peer import Peer
 from accel_lab.bench.rounds import compare
 from accel_lab.bench.row import Budget, Row
-from accel_lab.bench.rows.peer import Peer
 from accel_lab.bench.rows.pipelined import Ask, seconds_of
 from accel_lab.libraries.array import library as array
 from accel_lab.libraries.fft import library as fft

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from accel_lab.bench import calls
 from accel_lab.bench.effort import Effort
+from accel_lab.bench.peer import Peer
 from accel_lab.bench.rounds import compare
 from accel_lab.bench.row import Budget, Row, Unit
-from accel_lab.bench.rows.peer import Peer
 from accel_lab.bench.rows.pipelined import seconds_of
 from accel_lab.bench.workloads import WORKLOADS, Workload, prepare
 

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from accel_lab.backends.cuda.device.host_function import HostFunctionWait
+from accel_lab.backends.cuda.completion.host_function import HostFunctionWait
 
 CALL = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 EVENT = 7

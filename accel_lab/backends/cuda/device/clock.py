@@ -5,7 +5,7 @@ from collections import deque
 
 from cupy.cuda import runtime
 
-from accel_lab.backends.cuda.device.event_wait import fired
+from accel_lab.backends.cuda.completion.event_wait import fired
 from accel_lab.backends.cuda.device.mark_overhead import MarginMeter
 from accel_lab.backends.cuda.device.stream import CudaStream
 from accel_lab.compute.execution.tracer import Margins

@@ -15,9 +15,9 @@ import cupy
 import numpy as np
 from cupy.cuda import runtime
 
+from accel_lab.backends.cuda.completion.event_wait import EventWait
 from accel_lab.backends.cuda.device import faults
 from accel_lab.backends.cuda.device.clock import CudaClock
-from accel_lab.backends.cuda.device.event_wait import EventWait
 from accel_lab.backends.cuda.device.injection import Injection
 from accel_lab.backends.cuda.device.interop import adopt, export, expose, overlap, storage_of
 from accel_lab.backends.cuda.device.other_processes import neighbours

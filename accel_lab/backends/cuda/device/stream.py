@@ -6,7 +6,7 @@ from typing import Any
 
 from cupy.cuda import runtime
 
-from accel_lab.backends.cuda.device.event_wait import EventWait, fired
+from accel_lab.backends.cuda.completion.event_wait import EventWait, fired
 
 # Without timing an event is cheaper, and this is no place for measurements.
 _EVENT_FLAGS = runtime.eventDisableTiming

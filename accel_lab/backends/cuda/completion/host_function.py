@@ -6,7 +6,7 @@ thread of Python has. This module has no CUDA: what it calls is given.
 
 from collections.abc import Callable
 
-from accel_lab.compute.machine.semaphore import Semaphore, post_address
+from accel_lab.compute.streams.semaphore import Semaphore, post_address
 
 
 class HostFunctionWait:

@@ -8,7 +8,7 @@ from typing import Any
 
 from cupy.cuda import runtime
 
-from accel_lab.backends.cuda.device.host_function import HostFunctionWait
+from accel_lab.backends.cuda.completion.host_function import HostFunctionWait
 from accel_lab.compute.machine.loaded_driver import loaded_driver
 from accel_lab.compute.streams.strategies import HostFn, Polled, Strategy, Sync
 

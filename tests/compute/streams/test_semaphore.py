@@ -4,7 +4,7 @@ import ctypes
 import threading
 import time
 
-from accel_lab.compute.machine.semaphore import Semaphore, post_address
+from accel_lab.compute.streams.semaphore import Semaphore, post_address
 
 POST = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 
