@@ -257,3 +257,27 @@ def test_the_parts_of_one_pattern_go_through_others_as_they_come(lab: System) ->
         list(stream)
     assert settle(lambda: endless.statistics.cancelled == 1)
     assert all(adds_up(one.statistics) for one in (inner, between, outer, endless))
+
+
+def test_a_pool_sends_what_an_inner_pattern_lost_to_another_one(lab: System) -> None:
+    def lost(sequences: list[Sequence]) -> list[Any]:
+        raise ContextLost("the context is gone")
+
+    def half(sequences: list[Sequence]) -> list[Any]:
+        return lost(sequences) if sequences[0].parts else counting(sequences)
+
+    def pool(first: Any) -> ModelReplicaPool:
+        steps = [Stage(first, retries=0), Stage(counting)]
+        servers = [DecodingServer(lab, step, limit=3) for step in steps]
+        stages = [Stage(one.stream, inline=True, name=one.name) for one in servers]
+        return ModelReplicaPool(lab, stages, policy="round_robin")
+
+    moved = pool(lost)
+    assert list(moved.stream(5)) == [5, 6, 7]
+    assert moved.statistics.reruns == 1
+    told = pool(half)
+    stream = iter(told.stream(5))
+    assert next(stream) == 5
+    with pytest.raises(StageFailed):
+        next(stream)
+    assert told.statistics.reruns == 0
