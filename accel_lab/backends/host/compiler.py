@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from accel_lab.backends.host.lacking import lacking
+from accel_lab.backends.host.machine.lacking import lacking
 from accel_lab.errors import CompileError
 from accel_lab.libraries.jit.comments import without_comments
 from accel_lab.libraries.jit.program import Program, base_of, compile_error
