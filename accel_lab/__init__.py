@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from accel_lab import errors as errors
     from accel_lab import onnx as onnx
     from accel_lab import pipeline as pipeline
+    from accel_lab import raw as raw
     from accel_lab import telemetry as telemetry
     from accel_lab import views as views
+    from accel_lab.compute import streams as streams
     from accel_lab.compute.device import Device as Device
     from accel_lab.compute.events import lifecycle as events
     from accel_lab.compute.message.buffer import AccelRef as AccelRef
@@ -40,11 +42,14 @@ if TYPE_CHECKING:
     from accel_lab.libraries import fft as fft
     from accel_lab.libraries import graph as graph
     from accel_lab.libraries import jit as jit
+    from accel_lab.libraries import module as module
     from accel_lab.libraries import primitives as primitives
     from accel_lab.libraries import rng as rng
     from accel_lab.libraries import solver as solver
     from accel_lab.libraries import sparse as sparse
     from accel_lab.libraries import tensor as tensor
+    from accel_lab.session.opening import open as open  # noqa: A004 - as of files
+    from accel_lab.session.session import Session as Session
     from accel_lab.system import System as System
 
 __all__ = [
@@ -53,6 +58,7 @@ __all__ = [
     "Handle",
     "Journal",
     "Replay",
+    "Session",
     "System",
     "actor",
     "array_api",
@@ -61,7 +67,10 @@ __all__ = [
     "events",
     "gpu",
     "onnx",
+    "open",
     "pipeline",
+    "raw",
+    "streams",
     "telemetry",
     "views",
 ]
@@ -77,6 +86,7 @@ _HOMES = {
     "Handle": "accel_lab.compute.message.handle",
     "Journal": "accel_lab.journal.journal",
     "Replay": "accel_lab.journal.replay.replay",
+    "Session": "accel_lab.session.session",
     "System": "accel_lab.system",
     "actor": "accel_lab.actor",
     "array_api": "accel_lab.array_api",
@@ -86,7 +96,10 @@ _HOMES = {
     "load_ipython_extension": "accel_lab.extension",
     "unload_ipython_extension": "accel_lab.extension",
     "onnx": "accel_lab.onnx",
+    "open": "accel_lab.session.opening",
     "pipeline": "accel_lab.pipeline",
+    "raw": "accel_lab.raw",
+    "streams": "accel_lab.compute.streams",
     "telemetry": "accel_lab.telemetry",
     "views": "accel_lab.views",
 }

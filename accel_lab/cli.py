@@ -169,6 +169,50 @@ def dashboard(
 
 
 @app.command()
+def top(
+    *,
+    json: Annotated[bool, typer.Option("--json", help="Print one snapshot as JSON.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Print one snapshot as tables.")] = False,
+    stack: Annotated[
+        str, typer.Option(help="Print the Python stacks of a context: gpu0, or lab1/gpu0.")
+    ] = "",
+    since_s: Annotated[
+        float, typer.Option("--since", min=0.0, help="For how many seconds a fault counts.")
+    ] = 300.0,
+) -> None:
+    """Show all your systems on this machine in the terminal: tree, kernels, memory and faults.
+
+    With --json or --once the exit status is for monitoring: 0 when all is well, 1 when something
+    failed, 2 when no system was found.
+    """
+    from accel_lab.top.looker import Looker
+
+    if not (json or once or stack):
+        from accel_lab.telemetry.installed import require
+
+        require("accel-lab top", "textual")
+        from accel_lab.top.terminal import Top
+
+        with Looker(since_s) as looker:
+            Top(looker).run()
+        return
+    with Looker(since_s) as looker:
+        found = looker.settled()
+    if stack:
+        from accel_lab.top.stack import stack_of
+
+        typer.echo(stack_of(found, stack))
+        return
+    if json:
+        typer.echo(found.to_json())
+    else:
+        from rich.console import Console
+
+        Console().print(found, crop=False)
+    raise typer.Exit(found.status)
+
+
+@app.command()
 def report(
     recording: Annotated[
         Path, typer.Argument(help="What `views.record(lab, PATH)` has written.", show_default=False)
@@ -187,6 +231,35 @@ def report(
 
     written = telemetry.report(views.Recording.open(recording), output)
     typer.echo(f"Written: {written}. Read it before you send it on.")
+
+
+@app.command(name="gpu-test")
+def gpu_test(
+    *,
+    backend: Annotated[
+        str, typer.Option(help="cuda; or host, which tries the checks and no GPU.")
+    ] = "cuda",
+    devices: Annotated[
+        int | None, typer.Option(min=1, help="How many devices; all when not given.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Test accel_lab on this machine's GPUs, against NumPy and SciPy, in a minute or two.
+
+    A message of each library in every dtype that its table has, transfers, a kill, an illegal
+    address, and a replay. The exit status is 0 only if all of it ran on that backend and was right.
+    """
+    from rich.console import Console
+
+    from accel_lab.gpu_test import run
+
+    with Console(stderr=True).status("opening the system") as status:
+        report = run(backend, devices=devices, began=status.update)
+    if json:
+        typer.echo(report.to_json())
+    else:
+        Console().print(report, crop=False)
+    raise typer.Exit(0 if report.ok else 1)
 
 
 @app.command()

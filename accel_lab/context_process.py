@@ -26,7 +26,7 @@ from accel_lab.compute.cells.user_modules import Projects, distrust_bytecode
 from accel_lab.compute.cells.workspace_registry import Workspaces
 from accel_lab.compute.dispatcher import decoding
 from accel_lab.compute.dispatcher.dispatcher import Dispatcher
-from accel_lab.compute.dispatcher.sampling import show
+from accel_lab.compute.dispatcher.sampling import Activity, show, show_records
 from accel_lab.compute.dispatcher.segments import SegmentBytes
 from accel_lab.compute.dispatcher.task import Task
 from accel_lab.compute.events.samples import Slice
@@ -40,6 +40,8 @@ from accel_lab.compute.process import blas_threads, inherited_signals
 from accel_lab.compute.process.parent_death import protect
 from accel_lab.compute.process.zygote import LoadFailed, Zygote, tell
 from accel_lab.compute.suspension.save_restore import SaveRestore
+from accel_lab.compute.tracing.nvtx_ranges import NvtxRanges
+from accel_lab.compute.tracing.seam import Follower, Seam
 from accel_lab.compute.user_code.class_source import find_classes
 from accel_lab.compute.user_code.interrupts import INTERRUPTS
 from accel_lab.compute.wire.codec import Born
@@ -50,6 +52,7 @@ from accel_lab.compute.wire.side_channel import (
     Collected,
     DropSegment,
     Expired,
+    Flush,
     GroupWord,
     Heartbeat,
     Keep,
@@ -91,6 +94,7 @@ class Control(threading.Thread):
         context: Context,
         arena: SegmentBytes,
         surplus: host_heap.Surplus | None,
+        activity: Activity | None = None,
     ) -> None:
         super().__init__(name="control", daemon=True)
         self._channel = channel
@@ -104,6 +108,7 @@ class Control(threading.Thread):
         self._looked = time.monotonic()
         self._told_bytes = 0
         self._surplus = surplus
+        self._activity = activity
 
     def run(self) -> None:
         """Follow the channel until the notebook is gone, then end the process."""
@@ -164,10 +169,16 @@ class Control(threading.Thread):
             self._service.collected.set()
         elif isinstance(packet, Keep):
             self._kept.received(fds)
-        elif isinstance(packet, Look):
-            self._watch(time.monotonic())
-            tracer = self._service.tracer
-            show(self._channel, packet, self._context, tracer, self._glimpsed())
+        elif isinstance(packet, Look | Flush):
+            self._show(packet)
+
+    def _show(self, packet: Look | Flush) -> None:
+        """Answer what the notebook asks of the context."""
+        if isinstance(packet, Flush):
+            show_records(self._channel, packet, self._activity)
+            return
+        self._watch(time.monotonic())
+        show(self._channel, packet, self._context, self._service.tracer, self._glimpsed())
 
     def _watch(self, now: float) -> None:
         """See what runs, and report what has been seen running for longer than it may."""
@@ -234,7 +245,11 @@ def be_context(
             os.chdir(bind.folder)
         distrust_bytecode()
         backend = module.open_backend(bind.index)
+        backend.wait_by(bind.strategy)
         arena = SegmentBytes(backend)
+        followers: list[Follower] = [NvtxRanges()] if "nvtx" in bind.trace else []
+        activity = module.open_activity() if "cupti" in bind.trace else None
+        followers += [] if activity is None else [activity]
         context = Context(
             backend,
             ACTORS,
@@ -243,6 +258,8 @@ def be_context(
             module.SUPPORT,
             bind.limit_bytes,
             bind.spill_bytes,
+            bind.allocator,
+            Seam(followers).around if followers else None,
         )
     except EOFError:
         return  # the notebook is gone
@@ -254,15 +271,22 @@ def be_context(
     workspaces.projects = projects
     workspace_registry.serve(workspaces)
     find_classes()
-    service = Dispatcher(transport, context, spin_s=bind.spin_s, fuse=bind.fuse)
+    service = Dispatcher(
+        transport,
+        context,
+        spin_s=bind.spin_s,
+        fuse=bind.fuse and not followers,
+        look_s=bind.strategy.look_s,
+    )
     sys.stdout, sys.stderr = Printer(service, "stdout"), Printer(service, "stderr")
     ipython_display.use(Screen(service))
     no_terminal.do_without()
     INTERRUPTS.serve()
-    Control(channel, service, context, arena, surplus).start()
+    Control(channel, service, context, arena, surplus, activity).start()
     libraries = list(context.actors)
+    limit_bytes, places = context.limit_bytes, context.places()
     service.send(
-        [Born(os.getpid(), backend.model, context.limit_bytes, libraries, backend.capability)]
+        [Born(os.getpid(), backend.model, limit_bytes, libraries, backend.capability, places)]
     )
     service.run()
     context.finish()

@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -46,14 +46,18 @@ from accel_lab.compute.output.output_queue import OutputQueue
 from accel_lab.compute.process import standard_streams
 from accel_lab.compute.process.spawner import Spawner
 from accel_lab.compute.requests.requests import closed
+from accel_lab.compute.streams.allocators import Allocator, require_allocator
+from accel_lab.compute.streams.strategies import Strategy, require_strategy
 from accel_lab.compute.supervision.context_supervisor import ContextSupervisor
 from accel_lab.compute.supervision.device_actor import DeviceActor
+from accel_lab.compute.supervision.device_records import Profile, joined
 from accel_lab.compute.supervision.idle_suspension import IdleSuspension
 from accel_lab.compute.supervision.restart_groups import Group, Groups, groups_of
 from accel_lab.compute.supervision.shared_services import SharedServices
 from accel_lab.compute.supervision.tree_nodes import node_of, node_of_actor
 from accel_lab.compute.supervision.unclaimed_failures import UnclaimedFailures
 from accel_lab.compute.suspension.suspension import Suspended
+from accel_lab.compute.tracing.asked import Trace, asked_for
 from accel_lab.compute.transfer.transfers import Array
 from accel_lab.errors import BackendUnavailable, InvalidArgument, NameTaken
 from accel_lab.journal.explanation.explainer import Explainer
@@ -63,6 +67,7 @@ from accel_lab.journal.stores.memory import MemoryStore
 from accel_lab.journal.stores.open_store import store_for
 from accel_lab.journal.stores.store import Store
 from accel_lab.journal.writing.facts import Facts
+from accel_lab.journal.writing.grants import CONTENTS_BYTES
 from accel_lab.journal.writing.writer import Writer
 from accel_lab.libraries import ACTORS
 from accel_lab.libraries.authoring.registration import messages, require_registered
@@ -93,6 +98,7 @@ class System(SeveralDevices, Uncopied):
     `with System() as lab:` also waits for that, and closes at the end, when what was sent is done.
 
     Attributes:
+        streams, completion: how its contexts place their work, and how they wait for it.
         finish_s: how long the end of `with`, or of the program, waits for what was sent and not
             awaited. What is not done then is dropped, and a line for each device says how much.
             An exception ends both at once, and a notebook's kernel waits for nothing as it ends.
@@ -125,9 +131,16 @@ class System(SeveralDevices, Uncopied):
             quarter of its RAM, when an allocation finds no room; they come back by themselves.
         fuse: whether functions of each element that follow each other may be computed as one, which
             leaves out intermediate results that nobody can ask for any more.
+        streams: which library enqueues on which stream: `PerActor()`, `Single()` or `Pooled(n)` of
+            `accel_lab.streams`, each with priorities; `PerActor()` when not given.
+        completion: how contexts wait for work that takes long: `Polled()`, `Sync()` or `HostFn()`
+            of `accel_lab.streams`; `Polled()` when not given.
         arena_bytes: limit of the host memory for transfers; a quarter of RAM when not given.
         suspend_after_s: how long a device is asked nothing before it is suspended by itself; never
             when not given. Not in a cluster.
+        trace: what follows the messages in each context, `nvtx` or `cupti`, or both: ranges for
+            Nsight Systems, and records of what the card did, which `profile` returns. Each message
+            is then enqueued by itself. A device under CUPTI cannot be suspended.
         cluster: `ray` takes the devices of all nodes of a Ray cluster, the notebook's own node
             first: every GPU, or with `host` one device of each node. `devices` is a count of them.
             It is the cluster that this process is connected to, or the one that runs here.
@@ -137,10 +150,13 @@ class System(SeveralDevices, Uncopied):
         InvalidArgument: no such backend, device, limit, cluster, or folder for the journal.
         JournalUnavailable: a package for the journal's store is missing, or its file or folder may
             not be written; says which.
+        TelemetryUnavailable: the backend has no CUPTI, or what `trace` needs is not installed.
     """
 
     _instead = "it owns the processes of its devices; open another with System()"
     finish_s: float = 30.0
+    keeps_all = False
+    """Whether its journal forgets nothing: a session's, of which buffers are made again."""
     again = "open another with System()"
     """What an error says of a system that is closed."""
     _forked = False
@@ -162,8 +178,11 @@ class System(SeveralDevices, Uncopied):
         memory_bytes: int | None = None,
         spill: bool = True,
         fuse: bool = True,
+        streams: Allocator | None = None,
+        completion: Strategy | None = None,
         arena_bytes: int | None = None,
         suspend_after_s: float | None = None,
+        trace: Trace | Iterable[Trace] | None = None,
         cluster: Kind | None = None,
     ) -> None:
         self._closed = True  # until there is something to close
@@ -171,13 +190,16 @@ class System(SeveralDevices, Uncopied):
         self._joined = join(cluster, backend, devices, suspend_after_s)
         self.backend, module, indices = _loaded(self._joined, backend, devices)
         require_word(recover, "recover", get_args(Recover))
-        if results is not None:
-            require_word(results, "results", get_args(Results))
+        _require_results(results)
         groups = groups_of(strategy, len(indices), max_restarts=max_restarts, within_s=within_s)
+        self.streams, self.completion = _waiting(streams, completion)
         timeout_s = require_timeout(timeout_s)
         suspend_after_s = require_timeout(suspend_after_s, "suspend_after_s")
-        memory_bytes = require_bytes(memory_bytes, "memory_bytes")
-        journal_bytes = require_bytes(journal_bytes, "journal_bytes")
+        memory_bytes, journal_bytes = (
+            require_bytes(memory_bytes, "memory_bytes"),
+            require_bytes(journal_bytes, "journal_bytes"),
+        )
+        self.trace = asked_for(trace, self.backend, module, suspend_after_s)
         store = None if journal is None else store_for(journal)
         require_registered(messages(), ACTORS, module.SUPPORT, self.backend)
         self.name = name or f"lab{next(_names)}"
@@ -213,6 +235,9 @@ class System(SeveralDevices, Uncopied):
             host_memory_bytes() // (4 * len(indices)) if spill else 0,
             SPIN_S if len(os.sched_getaffinity(0)) > len(indices) else 0.0,
             bool(fuse),
+            self.streams,
+            self.completion,
+            self.trace,
         )
         self._event_loop.start()
         self._patient.start()
@@ -261,7 +286,14 @@ class System(SeveralDevices, Uncopied):
         if limit_bytes is None:
             limit_bytes = store.limit_bytes if isinstance(store, MemoryStore) else JOURNAL_BYTES
         facts = partial(_facts, self.name, self.backend, self._module, self._supervisors)
-        self._writer = Writer(store, self._contents, self.events, facts, limit_bytes=limit_bytes)
+        self._writer = Writer(
+            store,
+            self._contents,
+            self.events,
+            facts,
+            contents_bytes=sys.maxsize if self.keeps_all else CONTENTS_BYTES,
+            limit_bytes=None if self.keeps_all else limit_bytes,
+        )
         self._record_thread.after.append(self._writer)
         self._journal = Journal(store, self._writer, self._record_thread.flush)
 
@@ -556,14 +588,36 @@ class System(SeveralDevices, Uncopied):
         """Ask in SQL what happened in this system, and return a pandas DataFrame.
 
         `lab.sql("select kernel, sum(duration_ns) from launches group by 1")`. There are the tables
-        `events`, `launches`, `faults`, `buffers` and `metrics`. Work is traced from the first call
-        on, or from when a view or a recording of the system began. Blocks up to a second.
+        `events`, `launches`, `faults`, `buffers`, `metrics` and, with `trace="cupti"`, `kernels`.
+        Work is traced from the first call on, or from when a view or a recording of the system
+        began. Blocks up to a second.
 
         Raises:
             InvalidArgument: it is no query; the text has what DuckDB says.
             TelemetryUnavailable: the `observability` extra is not installed.
         """
         return from_above["sql"](self, query)
+
+    def profile(self, *, timeout_s: float = 60.0) -> Profile:
+        """Return each kernel, copy and fill of the cards, with exact times and its message.
+
+        Waits for what was sent. What CUPTI records is that of `System("cuda", trace="cupti")`, from
+        its begin on.
+
+        Raises:
+            InvalidArgument: the system was not opened with that.
+            TelemetryUnavailable: CUPTI has failed.
+            TimeoutError: the devices are not done, or do not answer, within `timeout_s` seconds.
+        """
+        if "cupti" not in self.trace:
+            text = f'{self.name} has no records of its cards: open it with trace="cupti"'
+            raise InvalidArgument(text)
+        until = time.monotonic() + timeout_s
+        while not all(map(_is_idle, self._supervisors)):
+            if time.monotonic() > until:
+                raise TimeoutError(f"{self.name} is still at work after {timeout_s:g} s")
+            time.sleep(SPIN_S)
+        return joined(supervisor.records.take(timeout_s) for supervisor in self._supervisors)
 
     def watch_finite(self) -> contextlib.AbstractContextManager[Any]:
         """Stop at the first NaN or Inf that a message computes, until what this returns is closed.
@@ -593,6 +647,11 @@ class System(SeveralDevices, Uncopied):
         finally:
             for sampler in sights:
                 sampler.closely -= 1
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was closed, or this process is a fork of the one that has it."""
+        return self._closed or self._forked
 
     def arena(self) -> ArenaStatistics:
         """Return what the host arena holds."""
@@ -739,6 +798,11 @@ from_above: dict[str, Callable[..., Any]] = {}
 """Methods of systems that stand a floor above, by name; `accel_lab.telemetry` adds them."""
 
 
+def _require_results(results: Any) -> None:
+    if results is not None:
+        require_word(results, "results", get_args(Results))
+
+
 def _loaded(
     joined: Joined | None, backend: str, devices: int | list[int] | None
 ) -> tuple[str, Any, list[int]]:
@@ -748,6 +812,12 @@ def _loaded(
         return name, module, backends.indices(devices, module.device_count(), name)
     open_systems.end_first()  # while the end of what the cluster is had by is still to come
     return *backends.load(joined.backend, here=False), joined.indices
+
+
+def _waiting(streams: Any, completion: Any) -> tuple[Allocator, Strategy]:
+    """Return how contexts place their work on streams, and how they wait for it."""
+    libraries = [actor.library for actor in ACTORS]
+    return require_allocator(streams, libraries), require_strategy(completion)
 
 
 def _give_up(backend: str, supervisors: list[ContextSupervisor], why: str) -> None:

@@ -102,6 +102,12 @@ def _cuda() -> str | None:
         return f"no NVIDIA driver answers: {error}"
 
 
+def _ffmpeg() -> str | None:
+    if shutil.which("ffmpeg") or find_spec("imageio_ffmpeg") is not None:
+        return None
+    return "ffmpeg is not on the path, and imageio-ffmpeg is not installed"
+
+
 def _node() -> str | None:
     return None if shutil.which("node") else "node is not on the path"
 
@@ -205,6 +211,7 @@ PIECES: dict[str, Callable[[], str | None]] = {
     "compiler": _compiler,
     "cuda": _cuda,
     "dynalite": _dynalite,
+    "ffmpeg": _ffmpeg,
     "jax": _jax,
     "mongodb": _mongodb,
     "moto": _moto,

@@ -13,7 +13,7 @@ import time
 import traceback
 import warnings
 import weakref
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable
 from operator import itemgetter
 from typing import Any, ClassVar, Generic, Self, TypeVar, cast, overload
@@ -121,8 +121,8 @@ class EventStream(Uncopied):
     """One bounded, ordered history of events and those who follow it.
 
     Parameters:
-        capacity: how many events the history keeps; older ones are forgotten and counted. Of those
-            that are frequent it keeps a tenth as many beside.
+        capacity: how many events the history keeps; older ones are forgotten and counted. Of each
+            type that is frequent it keeps a tenth as many beside.
     """
 
     _instead = "take its events with history(), and keep these"
@@ -132,7 +132,8 @@ class EventStream(Uncopied):
             msg = f"an event stream keeps at least 1 event, not {capacity}"
             raise ValueError(msg)
         self._history: deque[tuple[int, Event]] = deque(maxlen=capacity)
-        self._frequent: deque[tuple[int, Event]] = deque(maxlen=max(1, capacity // 10))
+        self._frequent: defaultdict[type[Event], deque[tuple[int, Event]]]
+        self._frequent = defaultdict(lambda: deque(maxlen=max(1, capacity // 10)))
         self._sequence = itertools.count()
         self._subscriptions: tuple[Subscription, ...] = ()
         self._listeners: weakref.WeakSet[Listener[Event]] = weakref.WeakSet()
@@ -163,7 +164,7 @@ class EventStream(Uncopied):
         Never waits. A callback that raises becomes a RuntimeWarning; the others still run.
         """
         with self._lock:  # for `follow`, whose events are remembered or called with, never both
-            history = self._frequent if event.is_frequent else self._history
+            history = self._frequent[type(event)] if event.is_frequent else self._history
             history.append((next(self._sequence), event))
             subscriptions = self._subscriptions
         for subscription in subscriptions:
@@ -211,8 +212,8 @@ class EventStream(Uncopied):
 
     def _kept(self) -> list[tuple[int, Event]]:
         """Return the remembered events with their numbers, oldest first."""
-        frequent = self._frequent.copy()
         others = self._history.copy()
+        frequent = [pair for kept in list(self._frequent.values()) for pair in kept.copy()]
         return sorted([*others, *frequent], key=_number) if frequent else list(others)
 
     @overload

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from accel_lab.bench.rows.peer import Peer
+from accel_lab.bench.peer import Peer
 from accel_lab.doctor import examine
 from accel_lab.doctor.finding import Finding
 

@@ -1,15 +1,17 @@
 """All benchmarks, one after another, in one run."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 
 from accel_lab.bench.effort import FULL, QUICK
 from accel_lab.bench.machine import machine
+from accel_lab.bench.peer import Peer
 from accel_lab.bench.report import Report
 from accel_lab.bench.row import Row, judged
 from accel_lab.bench.rows import (
     busy,
     compiling,
+    completion,
     eager,
     empty,
     journaled,
@@ -22,7 +24,6 @@ from accel_lab.bench.rows import (
     watched,
     workloads,
 )
-from accel_lab.bench.rows.peer import Peer
 from accel_lab.errors import CompileError, InvalidArgument
 from accel_lab.system import System
 
@@ -34,6 +35,7 @@ NAMES = (
     "ask",
     "await",
     "ping",
+    "completion",
     "busy",
     *libraries.CASES,
     "libraries",
@@ -75,7 +77,7 @@ def run(
     notes: list[str] = []
     with System(backend, devices=1) as lab:
         peer = Peer(lab.devices[0], lab.backend)
-        measures: dict[str, Callable[[], list[Row]]] = {
+        measures: dict[str, Callable[[], Iterable[Row]]] = {
             "gemm": lambda: pipelined.gemm(peer, effort),
             "axpy": lambda: pipelined.axpy(peer, effort),
             "matmul": lambda: pipelined.matmul(peer, effort),
@@ -83,6 +85,7 @@ def run(
             "ask": lambda: latency.ask(peer, effort),
             "await": lambda: latency.await_(peer, effort),
             "ping": lambda: empty.ping(peer.device, effort),
+            "completion": lambda: completion.completion(lab.backend, effort),
             "busy": lambda: busy.busy(peer, effort),
             **{name: partial(libraries.library, peer, effort, name) for name in libraries.CASES},
             "libraries": lambda: workloads.workloads(peer, effort, notes.append),
@@ -98,7 +101,7 @@ def run(
         for position, name in enumerate(order):
             try:
                 began(name)
-                rows += map(judged, measures[name]())
+                rows += map(judged, measures[name]())  # each as it comes: those stay
             except CompileError as error:  # the host's kernels need a C++ compiler
                 notes.append(f"{name} is not measured: {error}")
             except KeyboardInterrupt:

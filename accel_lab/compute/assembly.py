@@ -17,6 +17,7 @@ from accel_lab.compute.requests.requests import Requests
 from accel_lab.compute.supervision.context_supervisor import ContextSupervisor
 from accel_lab.compute.supervision.guests import Guests
 from accel_lab.compute.supervision.shared_services import SharedServices
+from accel_lab.compute.tracing.asked import UNSUSPENDED
 from accel_lab.compute.transfer.ipc_memory import IpcMemory
 from accel_lab.compute.transfer.transfers import Transfers
 from accel_lab.compute.transfer.ways import Ways
@@ -111,6 +112,10 @@ class Assembly:
             supervisor.suspension.refusal = (
                 f"{name} is on another machine, which has no way to keep what it holds here"
             )
+        if "cupti" in services.trace:
+            supervisor.suspension.refusal = f"{name}: {UNSUSPENDED}"
+        if services.trace:
+            requests.queue.cells = requests.outbox.senders
         ipc_memory: IpcMemory | None = None
         if self._is_card and not elsewhere:
             ipc_memory = IpcMemory(requests.unrecorded.post, services.event_loop)

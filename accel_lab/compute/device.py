@@ -23,7 +23,7 @@ from accel_lab.compute.events.tree import State
 from accel_lab.compute.files.open_file import OpenFile
 from accel_lab.compute.graph.graph import Graph
 from accel_lab.compute.message.buffer import AccelRef, Ref
-from accel_lab.compute.message.builtin import Ping, Run, Upload
+from accel_lab.compute.message.builtin import LastWrite, Ping, Run, Upload, Write
 from accel_lab.compute.message.durability import Durability
 from accel_lab.compute.message.handle import Handle
 from accel_lab.compute.message.operation import OWN_TIMEOUT, Operation
@@ -526,6 +526,10 @@ class Device(Address):
         if not ref.is_valid or recovery is None:
             return self.durability(ref)
         return recovery.durability_now(ref.id)
+
+    def last_write(self, ref: AccelRef) -> Reply[Write]:
+        """Ask what wrote a buffer last; see `AccelRef.last_write`."""
+        return self.ask(LastWrite(ref))
 
     def checkpoint(self, ref: Ref[Any], *, timeout_s: float = 60.0) -> Reply[None]:
         """Keep a copy of a buffer's contents on the host, as they are after what was sent before.

@@ -30,9 +30,12 @@
     │   └── JournalUnavailable            … because its store cannot be reached or has no room
     ├── RecordingError                    a recording cannot be read, written or drawn, and why
     │   └── RecordingDamaged              … because its bytes are damaged from some line on
+    ├── SessionError                      a session's folder cannot be opened or written, and why
+    │   └── SessionDamaged                … because a file of it is damaged or missing, and which
     ├── FileError                         a file of arrays cannot be read or written, and why
     │   └── FileDamaged                   … because its bytes are not what it says
     ├── DashboardUnavailable              no dashboard can be served here, and why
+    ├── FilmError                         a film of a simulation cannot be written, and why
     ├── TelemetryUnavailable              a package for looking from outside is missing, and which
     ├── NonFiniteResult (ArithmeticError) a watched result holds NaN or Inf, and where it came from
     └── ActorError
@@ -450,6 +453,23 @@ class RecordingDamaged(RecordingError):
     remedy = "Draw what is there. Record again if you can."
 
 
+class SessionError(AccelError):
+    """A session's folder cannot be opened, written or restored; the text says why."""
+
+    remedy = "Do what the text says. A session of a later version needs that version."
+
+
+class SessionDamaged(SessionError, fields=("path",)):
+    """A file of a session's folder is damaged or missing.
+
+    Attributes:
+        path: which.
+    """
+
+    remedy = "Bring the file back from a copy, or open an earlier commit: open(folder, commit=n)."
+    path: str = ""
+
+
 class FileError(AccelError):
     """A file of arrays cannot be opened, read or written; the text says why."""
 
@@ -466,6 +486,12 @@ class DashboardUnavailable(AccelError):
     """A dashboard cannot be served: a package is missing or the port is taken; the text says."""
 
     remedy = "Install what the text says, or choose another port."
+
+
+class FilmError(AccelError):
+    """A film of a simulation cannot be written: something is missing, or failed; the text says."""
+
+    remedy = "Install what the text says, or record to another file."
 
 
 class TelemetryUnavailable(AccelError):

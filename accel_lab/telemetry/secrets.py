@@ -8,10 +8,12 @@ from contextlib import suppress
 from pathlib import Path
 
 GONE = "[left-out]"
-_NAMED = (
+_NAME = (
     r"(?i)\b([\w.-]*(?:api[_-]?key|passw(?:or)?d|passwd|pwd|secret|token|credential|access[_-]?key)"
-    r"[\w.-]*[\"']?\s*(?:=|:)\s*)(\"[^\"]*\"|'[^']*'|[^\s,;&)\"']+)"
+    r"[\w.-]*[\"']?\s*(?:=|:)\s*)"
 )
+_NAMED = _NAME + r"(\"[^\"]*\"|'[^']*'|[^\s,;&)\"']+)"
+_QUOTED = _NAME + r"(\"[^\"]+\"|'[^']+')"
 _KNOWN = (
     r"\b(?:sk|pk|rk)[-_][A-Za-z0-9_-]{16,}",  # OpenAI, Stripe and alike
     r"\bgh[pousr]_[A-Za-z0-9]{20,}",
@@ -26,8 +28,29 @@ _KNOWN = (
 )
 _BEARER = r"(?i)\b((?:bearer|basic)\s+)[\w+/=.~-]{8,}"
 _IN_URL = r"(\b[a-z][a-z0-9+.-]*://)[^\s/@]+@"
+_SECRET_NAME = re.compile(
+    r"(?i)(?:^|[\W_])(?:api[_-]?key|passw(?:or)?d|passwd|pwd|secret|token|credentials?|"
+    r"access[_-]?key)(?:$|[\W_])"
+)
 _LEAST = 3
 """A name of a user or a machine that is shorter stands in too many words."""
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a name says that it stands for a secret, as `api_key`, and not as `tokens`."""
+    return _SECRET_NAME.search(name) is not None
+
+
+def without_keys(text: str) -> str:
+    """Leave secrets out of a program's text: known forms, and what secret names are given.
+
+    It stays a program: of what follows a name only a text in quotes goes.
+    """
+    for pattern in _KNOWN:
+        text = re.sub(pattern, GONE, text)
+    text = re.sub(_IN_URL, rf"\1{GONE}@", text)
+    text = re.sub(_BEARER, rf"\1{GONE}", text)
+    return re.sub(_QUOTED, rf"\1'{GONE}'", text)
 
 
 def scrubber() -> Callable[[str], str]:

@@ -41,8 +41,9 @@ _TYPES = {"bigint": "Int64", "double": "Float64", "varchar": "string", "boolean"
 def sql(lab: Lab | Recording, query: str) -> "pd.DataFrame":
     """Ask in SQL what happened, and return a pandas DataFrame.
 
-    The tables are `events`, `launches`, `faults`, `buffers` and `metrics`; `describe launches`
-    lists the columns of one. The query reaches nothing else: no file, no network, no variable.
+    The tables are `events`, `launches`, `kernels`, `faults`, `buffers` and `metrics`; `describe
+    launches` lists the columns of one. The query reaches nothing else: no file, no network, no
+    variable. `kernels` has rows of a system with `trace="cupti"` alone, for which it is waited.
 
     Of a system that runs, work is traced from the first call on, or from when a view, a recording
     or an export began. Blocks for the devices, up to a second.
@@ -83,8 +84,9 @@ def _of_system(lab: Lab) -> Known:
         watching = _watched[lab] = _Watching(observer)
         PUBLISHER.add(watching)
     observer.see()
+    done = lab.profile().done if "cupti" in getattr(lab, "trace", ()) else ()  # type: ignore[attr-defined]
     with observer.lock:
-        return Known(observer.look().copy(), lab.events.history())
+        return Known(observer.look().copy(), lab.events.history(), done)
 
 
 def _fill(connection: Any, name: str, rows: Sequence[Row]) -> None:

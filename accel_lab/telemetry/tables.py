@@ -1,6 +1,6 @@
-"""What happened to a system as tables: events, launches, faults, buffers and metrics."""
+"""What happened to a system as tables: events, launches, kernels, faults, buffers and metrics."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,6 +9,7 @@ import msgspec
 from accel_lab.actor.events import Event
 from accel_lab.compute.events.samples import SystemEnded
 from accel_lab.compute.lineage.senders import Senders
+from accel_lab.compute.supervision.device_records import Done
 from accel_lab.views.past.recording import FAULTS, Recording
 from accel_lab.views.scene.fault_mark import is_asked
 from accel_lab.views.scene.scene import NEWS_TYPES, Scene
@@ -31,6 +32,19 @@ COLUMNS: dict[str, dict[str, str]] = {
         "lost": "boolean",
         "world_group": "bigint",
         "rank": "bigint",
+    },
+    "kernels": {
+        "seq": "bigint",
+        "kernel": "varchar",
+        "device": "varchar",
+        "stream": "bigint",
+        "kind": "varchar",
+        "cell": "bigint",
+        "start_s": "double",
+        "duration_ns": "bigint",
+        "nbytes": "bigint",
+        "grid": "varchar",
+        "block": "varchar",
     },
     "faults": {
         "at_s": "double",
@@ -66,10 +80,12 @@ class Known:
 
     Attributes:
         events: everything that was published, or recorded, but for samples.
+        done: what the cards' own records say, where they were asked for.
     """
 
     scene: Scene
     events: list[Event] = field(default_factory=list)
+    done: Sequence[Done] = ()
 
 
 def of_recording(recording: Recording) -> Known:
@@ -87,6 +103,7 @@ def rows_of(known: Known) -> dict[str, list[Row]]:
     return {
         "events": [_event(one) for one in known.events],
         "launches": list(_launches(known.scene)),
+        "kernels": [_kernel(one) for one in known.done],
         "faults": [_fault(one) for one in known.events if is_fault(one)],
         "buffers": list(_buffers(known.scene)),
         "metrics": list(_metrics(known)),
@@ -140,6 +157,23 @@ def _launches(scene: Scene) -> Iterator[Row]:
             group,
             rank,
         )
+
+
+def _kernel(one: Done) -> Row:
+    work = one.work
+    return (
+        work.seq or None,
+        work.name,
+        one.device,
+        work.stream,
+        work.kind,
+        one.cell,
+        work.start,
+        work.duration_ns,
+        work.nbytes,
+        "x".join(map(str, work.grid)) or None,
+        "x".join(map(str, work.block)) or None,
+    )
 
 
 def _buffers(scene: Scene) -> Iterator[Row]:

@@ -31,6 +31,8 @@ from accel_lab.views.supervision import SupervisionView as SupervisionView
 from accel_lab.views.supervision import supervision as supervision
 from accel_lab.views.timeline import TimelineView as TimelineView
 from accel_lab.views.timeline import timeline as timeline
+from accel_lab.views.training.view import TrainingView as TrainingView
+from accel_lab.views.training.view import training as training
 from accel_lab.views.tree import TreeView as TreeView
 from accel_lab.views.tree import tree as tree
 from accel_lab.views.vram import VramView as VramView

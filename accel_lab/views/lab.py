@@ -26,6 +26,7 @@ from accel_lab.views.scene.observer import Lab, Source, Want
 from accel_lab.views.scene.scene import Scene
 from accel_lab.views.supervision import SupervisionView
 from accel_lab.views.timeline import TimelineView
+from accel_lab.views.training.view import TrainingView
 from accel_lab.views.tree import TreeView
 from accel_lab.views.vram import VramView
 from accel_lab.views.widget import commands
@@ -40,12 +41,13 @@ PARTS: tuple[type[View], ...] = (
     KernelsView,
     VramView,
     HealthView,
+    TrainingView,
     CollectivesView,
     PatternsView,
     AgentsView,
     JournalView,
 )
-"""In the order in which they are read; the last only of what can be looked back at, and the three
+"""In the order in which they are read; the last only of what can be looked back at, and the four
 before it only of a system that has something to show in them."""
 
 
@@ -92,6 +94,7 @@ class LabView(View):
     def _present(self, scene: Scene) -> list[tuple[str, View]]:
         """Return the parts that have something to show, by their names."""
         shown = {
+            TrainingView.name: bool(scene.trainings.runs),
             CollectivesView.name: bool(scene.worlds.shown()),
             PatternsView.name: bool(scene.patterns),
             AgentsView.name: any(one.ways for one in scene.patterns),

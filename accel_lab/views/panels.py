@@ -28,6 +28,7 @@ from accel_lab.views.patterns.view import PatternsView
 from accel_lab.views.sidebar import SidebarView
 from accel_lab.views.supervision import SupervisionView
 from accel_lab.views.timeline import TimelineView
+from accel_lab.views.training.view import TrainingView
 from accel_lab.views.tree import TreeView
 from accel_lab.views.vram import VramView
 from accel_lab.views.widget import commands
@@ -52,6 +53,7 @@ KINDS: dict[str, Callable[[System], View]] = {
     "sidebar": SidebarView,
     "supervision": SupervisionView,
     "timeline": TimelineView,
+    "training": TrainingView,
     "tree": TreeView,
     "vram": VramView,
 }

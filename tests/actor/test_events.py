@@ -10,6 +10,11 @@ import pytest
 from accel_lab.actor.events import ActorStarted, ActorStopped, Event, EventStream
 
 
+class Pulse(Event, frozen=True):
+    is_frequent: ClassVar[bool] = True
+    number: int
+
+
 class Beat(Event, frozen=True):
     """Comes too often."""
 
@@ -108,6 +113,9 @@ def test_what_is_frequent_forgets_itself_alone() -> None:
         "Tick(number=2",
     ]
     assert (stream.published, stream.dropped) == (102, 98)
+    stream.publish(Pulse(number=1))
+    assert len(stream.history(Beat)) == 2
+    assert len(stream.history(Pulse)) == 1
 
 
 def test_a_follower_is_told_what_is_forgotten() -> None:

@@ -1,9 +1,14 @@
 """A small network served in batches, beside one call for each request; and how long requests wait.
 
     python -m tests.benchmarks.patterns --rounds 5 --json patterns.json
+    python -m tests.benchmarks.patterns --kill --devices 2
 
 The network (256 → 512 → 10, float32) lies on a device. Clients are threads, each of which sends its
 next request when it has its answer. The ways take turns in each round, in one system.
+
+With `--kill`, a context is killed while the clients ask, and how long the slowest hundredth of the
+requests takes is told beside how long it takes without, and how long a restart takes that nobody
+disturbs. The aim is a restart and twice the time without.
 """
 
 import argparse
@@ -19,7 +24,9 @@ from typing import Any
 import numpy as np
 
 from accel_lab import Device, System
-from accel_lab.blueprints.patterns import DynamicBatchingServer, stage
+from accel_lab.blueprints.patterns import DynamicBatchingServer, ModelReplicaPool, stage
+from accel_lab.blueprints.patterns.base.pattern import Service
+from accel_lab.errors import AccelError
 
 INPUTS, HIDDEN, OUTPUTS = 256, 512, 10
 WAITS_S = (0.002, 0.005, 0.0125, 0.05)
@@ -70,11 +77,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--clients", type=int, default=16)
     parser.add_argument("--requests", type=int, default=800)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--devices", type=int, default=1)
+    parser.add_argument("--kill", action="store_true")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args(arguments)
-    with System(options.backend, 1) as lab:
-        rows = _throughput(lab, options.clients, options.requests, options.rounds)
-        rows += _waits(lab, max(8, options.rounds * 10))
+    with System(options.backend, options.devices, max_restarts=1000) as lab:
+        if options.kill:
+            rows = _kills(lab, options.clients, options.requests, options.rounds)
+        else:
+            rows = _throughput(lab, options.clients, options.requests, options.rounds)
+            rows += _waits(lab, max(8, options.rounds * 10))
     for row in rows:
         told = (f"{one:.4g}" if isinstance(one, float) else str(one) for one in row.values())
         sys.stdout.write(" | ".join(told) + "\n")
@@ -84,8 +96,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _throughput(lab: System, clients: int, requests: int, rounds: int) -> list[dict[str, Any]]:
-    (device,) = lab.devices
-    direct = Network(device)
+    direct = Network(lab.devices[0])
     model = stage(devices=lab)(Network)
     ways: dict[str, Callable[[Any], Any]] = {"direct": lambda x: direct(x[None]).result()[0]}
     servers = {
@@ -151,6 +162,105 @@ def _waits(lab: System, count: int) -> list[dict[str, Any]]:
             }
         )
     return rows
+
+
+def _kills(lab: System, clients: int, requests: int, rounds: int) -> list[dict[str, Any]]:
+    """Measure requests while a context is killed, beside those of a quiet time and a restart."""
+    device, model = lab.devices[0], stage(devices=lab)(Network)
+    servers: dict[str, Service] = {
+        "batches": DynamicBatchingServer(
+            lab, model, stack=True, max_batch=clients, max_wait_s=0.002, name="batched"
+        ),
+        "pool": ModelReplicaPool(
+            lab, stage(devices=lab)(OneByOne), max_running=4, name="pool of replicas"
+        ),
+    }
+
+    def kill() -> None:
+        lab.inject("kill", device).add_waiter(lambda: None)
+
+    restarts: list[float] = []
+    quiet: dict[str, list[float]] = {name: [] for name in servers}
+    killed: dict[str, list[float]] = {name: [] for name in servers}
+    failed = dict.fromkeys(servers, 0)
+    for server in servers.values():
+        slowest(server, clients, 10 * clients, lambda: None)  # warms up
+    for _ in range(rounds):
+        restarts.append(_restart(device, kill))
+        for name, server in servers.items():
+            quiet[name].append(slowest(server, clients, requests, lambda: None))
+            before = server.statistics.failed
+            killed[name].append(slowest(server, clients, requests, kill))
+            failed[name] += server.statistics.failed - before
+    rows = []
+    for name, server in servers.items():
+        restart, p99 = statistics.median(restarts), statistics.median(quiet[name])
+        under = statistics.median(killed[name])
+        limits = [a + 2 * b for a, b in zip(restarts, quiet[name], strict=True)]
+        met = sum(one <= limit for one, limit in zip(killed[name], limits, strict=True))
+        rows.append(
+            {
+                "way": f"{name}, {len(lab.devices)} devices",
+                "p99 s": p99,
+                "p99 under a kill s": under,
+                "restart s": restart,
+                "restart and twice p99 s": restart + 2 * p99,
+                "rounds within": f"{met} of {rounds}",
+                "failed": failed[name],
+            }
+        )
+        server.close()
+    return rows
+
+
+class OneByOne(Network):
+    """The network, called with one input."""
+
+    def __call__(self, one: Any) -> Any:
+        """Send it, and return the reply of its array."""
+        return super().__call__(one[None])
+
+
+def _restart(device: Device, kill: Callable[[], None]) -> float:
+    """Return how long after a kill the network answers again."""
+    model, one = Network(device), np.zeros((1, INPUTS), np.float32)
+    model(one).result()
+    generation, begin = device.generation, time.perf_counter()
+    kill()
+    while True:
+        try:
+            model(one).result()
+        except AccelError:
+            continue
+        if device.generation > generation:
+            return time.perf_counter() - begin
+
+
+def slowest(
+    server: Service, clients: int, requests: int, in_the_middle: Callable[[], None]
+) -> float:
+    """Return how long the slowest hundredth of the requests takes at least."""
+    took: list[float] = []
+    middle = requests // clients // 2
+
+    def client(first: int) -> None:
+        one = np.full(INPUTS, first, np.float32)
+        for n in range(requests // clients):
+            if first == 0 and n == middle:
+                in_the_middle()
+            begin = time.perf_counter()
+            try:
+                server.ask(one).result()
+            except AccelError:
+                continue  # the statistics count it
+            took.append(time.perf_counter() - begin)
+
+    threads = [threading.Thread(target=client, args=(first,)) for first in range(clients)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return statistics.quantiles(took, n=100)[-1]
 
 
 if __name__ == "__main__":

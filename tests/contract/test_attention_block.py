@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel_lab import AccelRef, attention, dnn
 from accel_lab.compute.device import Device
+from tests.contract.blocks import learned
 from tests.contract.samples import reals, value
 
 STEPS, BATCH, RATE = 12, 64, 0.3
@@ -35,69 +35,6 @@ def parameters() -> dict[str, Any]:
         spread = shape[0] ** -0.5 if len(shape) > 1 else 0.1
         made[name] = spread * reals(seed, shape, "float64") + name.startswith("scale")
     return made
-
-
-def split(x: AccelRef) -> AccelRef:
-    """Return (batch * tokens, width) as (batch, heads, tokens, features)."""
-    return x.reshape(BATCH, TOKENS, HEADS, WIDTH // HEADS).transpose(0, 2, 1, 3)
-
-
-def joined(x: AccelRef) -> AccelRef:
-    """Return (batch, heads, tokens, features) as (batch * tokens, width)."""
-    return x.transpose(0, 2, 1, 3).reshape(BATCH * TOKENS, WIDTH)
-
-
-def learned(
-    p: dict[str, AccelRef], x: AccelRef, labels: AccelRef
-) -> tuple[AccelRef, dict[str, AccelRef]]:
-    """Return the loss of a batch, and its gradients by all parameters.
-
-    Parameters:
-        x: (batch * tokens, features).
-    """
-    embedded = (x @ p["embed"]).reshape(BATCH, TOKENS, WIDTH) + p["place"]
-    h0 = embedded.reshape(BATCH * TOKENS, WIDTH)
-    n1 = dnn.layer_norm(h0, p["scale1"], p["bias1"])
-    q, k, v = (split(n1 @ p[name]) for name in ("to_q", "to_k", "to_v"))
-    y, lse = attention.attend(q, k, v, causal="top_left", lse=True)
-    assert lse is not None
-    mixed = joined(y)
-    h1 = h0 + mixed @ p["mix"]
-    n2 = dnn.layer_norm(h1, p["scale2"], p["bias2"])
-    up = n2 @ p["up"]
-    wide = dnn.gelu(up)
-    h2 = h1 + wide @ p["down"]
-    pooled = h2.reshape(BATCH, TOKENS, WIDTH).mean(axis=1)
-    logits = pooled @ p["head"]
-    loss = dnn.cross_entropy(logits, labels)
-
-    dlogits = dnn.cross_entropy_gradient(logits, labels, loss * 0 + 1)
-    dpooled = dlogits @ p["head"].T / TOKENS
-    shared = embedded * 0 + dpooled.reshape(BATCH, 1, WIDTH)
-    dh2 = shared.reshape(BATCH * TOKENS, WIDTH)
-    dup = dnn.activate_gradient(up, dh2 @ p["down"].T, "gelu")
-    norm2 = dnn.layer_norm_gradient(h1, dup @ p["up"].T, p["scale2"])
-    dh1 = dh2 + norm2.x
-    dy = split(dh1 @ p["mix"].T)
-    dq, dk, dv = map(joined, attention.attend_gradient(q, k, v, y, lse, dy, causal="top_left")[:3])
-    dn1 = dq @ p["to_q"].T + dk @ p["to_k"].T + dv @ p["to_v"].T
-    norm1 = dnn.layer_norm_gradient(h0, dn1, p["scale1"])
-    dh0 = dh1 + norm1.x
-    return loss, {
-        "embed": x.T @ dh0,
-        "place": dh0.reshape(BATCH, TOKENS, WIDTH).sum(axis=0),
-        "scale1": norm1.scale,
-        "bias1": norm1.bias,
-        "to_q": n1.T @ dq,
-        "to_k": n1.T @ dk,
-        "to_v": n1.T @ dv,
-        "mix": mixed.T @ dh1,
-        "scale2": norm2.scale,
-        "bias2": norm2.bias,
-        "up": n2.T @ dup,
-        "down": wide.T @ dh2,
-        "head": pooled.T @ dlogits,
-    }
 
 
 def losses_of_pytorch(images: Any, labels: Any) -> list[float]:
@@ -135,7 +72,7 @@ def test_a_transformer_block_learns_digits_as_pytorchs_does(device: Device) -> N
     p = {name: device.put(one) for name, one in parameters().items()}
     found = []
     for x, y in zip(images, labels, strict=True):
-        loss, by = learned(p, device.put(x.reshape(BATCH * TOKENS, TOKENS)), device.put(y))
+        loss, by = learned(p, device.put(x.reshape(BATCH * TOKENS, TOKENS)), device.put(y), HEADS)
         p = {name: one - RATE * by[name] for name, one in p.items()}
         found.append(float(value(device, loss)))
     np.testing.assert_allclose(found, expected, rtol=1e-9)

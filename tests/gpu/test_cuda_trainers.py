@@ -9,6 +9,7 @@ import pytest
 from accel_lab import System
 from accel_lab.backends import cuda
 from accel_lab.blueprints import train
+from accel_lab.compute.events.training import StepTrained
 from tests.blueprints.train import test_grid, test_pipeline
 from tests.blueprints.train.digits import Killing, batches, parameters
 
@@ -76,6 +77,12 @@ def test_several_cards_have_the_curve_of_one_also_after_a_loss(
     wanted = alone.run(STEPS)
     np.testing.assert_allclose(make(lab, batches()).run(STEPS), wanted, rtol=1e-3)
     killing = Killing(lab, 1, 2, 6)
-    np.testing.assert_allclose(make(lab, killing).run(STEPS), wanted, rtol=1e-3)
+    made = make(lab, killing)
+    np.testing.assert_allclose(made.run(STEPS), wanted, rtol=1e-3)
+    told = [one for one in lab.events.history(StepTrained) if one.trainer == made.name]
+    assert any(one.faults for one in told)
+    for one in told:
+        for exchanging, waiting in zip(one.exchanging_s, one.waiting_s, strict=True):
+            assert exchanging + waiting <= one.seconds + 0.01  # two clocks
     for fault in killing.faults:
         fault.add_waiter(lambda: None)

@@ -68,6 +68,7 @@ def test_const_pointers_are_read_and_others_written(streams: tuple[Stream, Strea
     x, y = buffer(1, other), buffer(2, other)
     for launch in range(1, 4):
         jit.operations += 1
+        jit.seq = 10 * launch
         arguments.pack((x, y), (None, None), jit)
         assert x.storage is not None
         assert y.storage is not None
@@ -75,6 +76,7 @@ def test_const_pointers_are_read_and_others_written(streams: tuple[Stream, Strea
         assert x.storage.readers == {jit: launch}
         assert y.storage.writer is jit
         assert y.storage.write_operation == launch
+        assert (x.storage.write_seq, y.storage.write_seq) == (0, 10 * launch)
 
 
 def test_later_uses_wait_for_what_a_kernel_does(streams: tuple[Stream, Stream]) -> None:

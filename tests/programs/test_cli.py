@@ -34,7 +34,7 @@ def accel_lab(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("command", ["doctor", "lab", "skills"])
+@pytest.mark.parametrize("command", ["doctor", "gpu-test", "lab", "skills", "top"])
 def test_help_lists_the_command_and_explains_it(command: str, tmp_path: Path) -> None:
     assert command in accel_lab("--help", cwd=tmp_path).stdout
     assert accel_lab(command, "--help", cwd=tmp_path).returncode == 0

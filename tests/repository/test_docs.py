@@ -18,6 +18,7 @@ import yaml
 import accel_lab
 import accel_lab.blueprints.agents
 import accel_lab.blueprints.patterns
+import accel_lab.blueprints.realtime
 import accel_lab.blueprints.serving
 import accel_lab.journal.events
 import accel_lab.onnx.errors
@@ -205,7 +206,7 @@ def test_commands_on_a_page_exist(page: Path) -> None:
     }
     extras = set(PROJECT["optional-dependencies"])
     text = page.read_text()
-    assert set(re.findall(r"(?:^|`|&& )accel-lab (\w+)", text, re.MULTILINE)) <= commands
+    assert set(re.findall(r"(?:^|`|&& )accel-lab ([\w-]+)", text, re.MULTILINE)) <= commands
     for wanted in re.findall(r"\.\[([\w,]+)\]", text):
         assert set(wanted.split(",")) <= extras
 

@@ -21,7 +21,7 @@ FLOORS = (
     {"journal"},
     {"world"},
     {"system", "open_systems", "context_process", "default"},
-    {"array_api", "pipeline"},
+    {"array_api", "pipeline", "raw"},
     {"onnx"},
     {"blueprints"},
     {"testing", "views"},
@@ -34,8 +34,11 @@ FLOORS = (
         "doctor",
         "explain_process",
         "extension",
+        "gpu_test",
         "jupyter",
         "notebook",
+        "top",
+        "session",
         "tutorials",
     },
 )
@@ -48,10 +51,12 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"events"},
         {"arrays"},
         {"message"},
+        {"streams"},
         {"groups"},
         {"arena"},
         {"files"},
         {"execution"},
+        {"tracing"},
         {"wire"},
         {"output"},
         {"fusion"},
@@ -74,15 +79,15 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"assembly", "cluster"},
     ),
     "blueprints": ({EVERY_OTHER}, {"agents", "serving"}),
-    "libraries": ({"authoring"}, {EVERY_OTHER}, {"array"}, {"attention", "fft"}),
+    "libraries": ({"authoring"}, {EVERY_OTHER}, {"array", "module"}, {"attention", "fft"}),
     "backends/cuda": (
-        {"support"},
+        {"activity", "completion", "support"},
         {"device"},
         {"handles"},
         {"array"},
         {EVERY_OTHER},
         {"dnn", "graph"},
-        {"attention"},
+        {"attention", "module"},
         {"baseline", "loading"},
     ),
     "blueprints/language": (
@@ -96,9 +101,16 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"errors", "model", "text"},
         {"protocol", "steps", "tenants"},
         {"replicas"},
+        {"generations"},
         {"deployment"},
         {"http"},
         {"server"},
+    ),
+    "blueprints/realtime": (
+        {"checkpoints", "checks", "kernels"},
+        {"cell_grid", "simulation"},
+        {EVERY_OTHER},
+        {"video"},
     ),
     "blueprints/patterns": ({"base"}, {"batching"}, {EVERY_OTHER}),
     "blueprints/agents": (
@@ -117,9 +129,18 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
     ),
     "blueprints/train": (
         {"autograd", "faults"},
-        {"batches", "losses", "optimizers", "snapshots"},
+        {"batches", "losses", "optimizers", "snapshots", "telling"},
         {"exchange"},
         {"models", "parameter_server", "trainers"},
+    ),
+    "session": (
+        {"store"},
+        {"plain"},
+        {"buffers"},
+        {"decoder", "notebook", "reopened"},
+        {"cells_again", "moment"},
+        {"session"},
+        {"opening"},
     ),
     "views": (
         {"scene"},
@@ -138,6 +159,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
             "sidebar",
             "supervision",
             "timeline",
+            "training",
             "tree",
             "vram",
         },
@@ -148,12 +170,14 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
     ),
     "bench": (
         {"calls", "case", "effort", "operands", "page", "peers", "rounds", "row", "workloads"},
-        {"cases", "own_loop"},
+        {"cases", "own_loop", "peer"},
         {"rows"},
         {"chart", "machine"},
         {"report"},
         {"suite"},
     ),
+    "top": ({"snapshot"}, {"looker", "stack"}, {"terminal"}),
+    "gpu_test": ({"outcome"}, {"messages", "report"}, {"together"}, {"suite"}),
 }
 """The rooms of a floor, the lowest first; those in one pair of braces do not import each other."""
 
@@ -166,12 +190,12 @@ A_HANDLE_SAYS_ITS_DEVICE = {
 MOST_FILES = 15
 """How many files a folder has at most, so that one look at it is enough."""
 PROCESS = re.compile(r"\bRuns in (?:the notebook's process|a context's process|both)\b")
-TOOLS = {"bench", "doctor"}
+TOOLS = {"bench", "doctor", "gpu_test", "top"}
 """Floors that are programs of their own, in a process of theirs."""
 
-CUDA_PACKAGES = {"cuda", "cudnn", "cupy", "cupyx", "nccl", "nvmath"}
+CUDA_PACKAGES = {"cuda", "cudnn", "cupti", "cupy", "cupyx", "nccl", "nvmath"}
 OPENS_BACKENDS = {"system", "context_process"}
-NAMES_BACKENDS = {"bench", "explain_process"}  # a module that only the context imports
+NAMES_BACKENDS = {"bench", "explain_process", "gpu_test"}  # for what a context imports, or a table
 FILES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
 
 

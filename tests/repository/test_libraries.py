@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import accel_lab
-from accel_lab import array, jit, rng
+from accel_lab import array, jit, module, rng
 from accel_lab.backends import listed
 from accel_lab.backends.host.device import HostBackend
 from accel_lab.backends.libraries import makers
@@ -287,6 +287,9 @@ WITHOUT_A_DEVICE: dict[str, Callable[[Any], object]] = {
     "permutation": lambda wrong: rng.permutation(wrong, 2),
     "Generator": rng.Generator,
     "compile": lambda wrong: jit.compile(wrong, "__global__ void f() {}", "f"),
+    "build": lambda wrong: module.build(wrong, "__global__ void f() {}"),
+    "load": lambda wrong: module.load(wrong, b"", kinds=("ptx",)),
+    "binary": lambda wrong: module.binary(wrong, ""),
 }
 
 

@@ -44,6 +44,26 @@ test("it offers to play what stands still", () => {
   assert.match(html(state({ playing: false })), /data-do="play"/);
 });
 
+test("it offers to record, and says how far a film is or why there is none", () => {
+  assert.match(html(state()), /data-do="record"/);
+  const film = { running: true, told: "fluid.gif: 34 pictures, 1.4 s", failed: false };
+  const running = html(state({ film }));
+  assert.match(running, /data-do="stop"/);
+  assert.doesNotMatch(running, /data-do="record"/);
+  assert.match(running, /al-canvas-recording.*recording fluid\.gif: 34 pictures/s);
+  const done = html(state({ film: { ...film, running: false } }));
+  assert.match(done, /data-do="record"/);
+  assert.doesNotMatch(done, /recording|al-warn/);
+  assert.match(html(state({ film: { running: false, told: "<none>", failed: true } })), /al-warn.*&#60;none&#62;/s);
+});
+
+test("who looks on is offered nothing to press or to move", () => {
+  const text = html(state({ looks_on: true }));
+  assert.doesNotMatch(text, /data-do/);
+  assert.match(text, /data-control="lift" disabled=""/);
+  assert.match(text, /data-control="show" disabled=""/);
+});
+
 test("a picture is of a lost context until there is one of the next", () => {
   assert.equal(canvasIsLost(state()), false);
   assert.equal(canvasIsLost(state({ state: "restarting" })), true);

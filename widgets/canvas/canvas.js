@@ -1,6 +1,7 @@
 // The canvas, live. State: {lab, title, device, state, generation, playing, rate, frame, painted,
-// steps, size, measures, controls, closed, problem?}, as JSON in bytes. A measure is [name, value], a
-// control {name, low, high, value, choices?}. Columns: the picture, red, green and blue of each pixel.
+// steps, size, measures, controls, closed, film?, problem?, looks_on?}, as JSON in bytes. A measure is
+// [name, value], a control {name, low, high, value, choices?}, a film {running, told, failed}; who looks
+// on can change nothing. Columns: the picture, red, green and blue of each pixel.
 
 import { standalone } from "../shared/standalone.js";
 import { toHtml } from "../shared/dom.js";

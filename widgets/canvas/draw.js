@@ -44,22 +44,34 @@ export function canvasWord(state) {
 /** The buttons, sliders and measures below the picture. */
 export function drawCanvasPanel(state) {
   if (!state) return [h("p", { key: "note", class: "al-canvas-note" }, "Waiting for the first picture.")];
-  const off = state.closed;
+  const off = state.closed || Boolean(state.looks_on);
   return [
-    h(
-      "div",
-      { key: "buttons", class: "al-canvas-buttons", role: "group", "aria-label": "Playing" },
-      canvasButton(state.playing ? "pause" : "play", state.playing ? "Pause" : "Play", off),
-      canvasButton("step", "Step", off),
-    ),
+    state.looks_on ||
+      h(
+        "div",
+        { key: "buttons", class: "al-canvas-buttons", role: "group", "aria-label": "Playing" },
+        canvasButton(state.playing ? "pause" : "play", state.playing ? "Pause" : "Play", off),
+        canvasButton("step", "Step", off),
+        state.film?.running ? canvasButton("stop", "Stop recording", off) : canvasButton("record", "Record", off),
+      ),
     h("div", { key: "controls", class: "al-canvas-controls" }, state.controls.map((one) => canvasControl(one, off))),
     h("div", { key: "measures", class: "al-canvas-measures" }, state.measures.map(([name, value]) => h("div", { key: name }, h("span", { class: "al-muted" }, name), h("span", {}, canvasNumber(value))))),
+    state.film && canvasFilm(state.film),
     state.problem && h("p", { key: "problem", class: "al-canvas-problem al-warn" }, icon("warn", 12), state.problem),
-  ].filter(Boolean);
+  ].filter((one) => one && one !== true);
 }
 
+/** What is said of the film that is being recorded, or was the last. */
+function canvasFilm({ running, told, failed }) {
+  const shape = failed ? "warn" : running ? "record" : "timeline";
+  const tone = failed ? " al-warn" : running ? " al-canvas-recording" : " al-off";
+  return h("p", { key: "film", class: `al-canvas-film${tone}` }, icon(shape, shape === "timeline" ? 14 : 12), running ? `recording ${told}` : told);
+}
+
+const BUTTON_SHAPES = { step: "fold", stop: "stopped" };
+
 function canvasButton(what, words, off) {
-  const shape = what === "step" ? "fold" : what;
+  const shape = BUTTON_SHAPES[what] ?? what;
   return h("button", { key: words, class: "al-canvas-button", type: "button", "data-do": what, disabled: off }, icon(shape, 12), words);
 }
 

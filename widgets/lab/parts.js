@@ -10,6 +10,7 @@ import { mountKernels } from "../kernels/mount.js";
 import { mountPatterns } from "../patterns/mount.js";
 import { mountSupervision } from "../supervision/mount.js";
 import { mountTimeline } from "../timeline/mount.js";
+import { mountTraining } from "../training/mount.js";
 import { mountTree } from "../tree/mount.js";
 import { mountVram } from "../vram/mount.js";
 
@@ -20,6 +21,7 @@ export const LAB_PARTS = [
   { name: "kernels", title: "Kernels", mount: mountKernels },
   { name: "vram", title: "Memory", mount: mountVram, scrolls: true },
   { name: "health", title: "Health", mount: mountHealth },
+  { name: "training", title: "Training", mount: mountTraining, absent: ({ closed }) => ({ lab: "", runs: [], closed, past: true }) },
   { name: "collectives", title: "Collectives", mount: mountCollectives, absent: ({ closed }) => ({ lab: "", worlds: [], closed, past: true }) },
   { name: "patterns", title: "Patterns", mount: mountPatterns, absent: ({ closed }) => ({ lab: "", patterns: [], closed, past: true }) },
   { name: "agents", title: "Agents", mount: mountAgents, absent: ({ closed }) => ({ lab: "", agents: [], closed, past: true }) },

@@ -30,6 +30,8 @@ export function adaptHost({ model, el, view }) {
     },
     send(message) {
       if (model.send) model.send(message);
+      // Bokeh's first message of a component that came later brings all of it along; a value does not.
+      else if (message.do === "shown") this.set("shown", message.frame);
       else view.model_proxy.send_msg(message);
     },
     close: () => undo.splice(0).forEach((remove) => remove()),

@@ -15,6 +15,7 @@ const SHAPES = {
   warn: [["path", { d: "M6 1.6 11 10.4H1z" }], ["path", { d: "M6 4.8v2.6M6 8.8v.1" }]],
   pause: [["path", { d: "M4 2.5v7M8 2.5v7", "stroke-width": 1.8 }]],
   play: [["path", { d: "M3.5 2.2 9.5 6l-6 3.8z", fill: "currentColor" }]],
+  record: [["circle", { cx: 6, cy: 6, r: 4, fill: "currentColor" }]],
   clear: [["path", { d: "M3.2 3.2l5.6 5.6M8.8 3.2 3.2 8.8" }]],
   ascending: [["path", { d: "M3 7.6 6 4.4l3 3.2" }]],
   descending: [["path", { d: "M3 4.4 6 7.6l3-3.2" }]],

@@ -15,6 +15,7 @@ from accel_lab.backends.cuda.support import SUPPORT
 from accel_lab.display.install import pip_install
 
 if TYPE_CHECKING:
+    from accel_lab.backends.cuda.activity import CuptiActivity
     from accel_lab.compute.execution.backend import Backend
     from accel_lab.compute.peers.link import Link
 
@@ -23,6 +24,7 @@ __all__ = [
     "available",
     "device_count",
     "device_name",
+    "open_activity",
     "open_backend",
     "peer_links",
     "preload",
@@ -89,6 +91,13 @@ def preload() -> None:
     from accel_lab.backends.cuda.loading import load
 
     load()
+
+
+def open_activity() -> "CuptiActivity":
+    """Begin to record what the device does, by CUPTI; in a context, after its backend is open."""
+    from accel_lab.backends.cuda.activity import CuptiActivity
+
+    return CuptiActivity()
 
 
 def open_backend(index: int) -> "Backend":

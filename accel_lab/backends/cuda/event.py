@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 from cupy.cuda import runtime
 
+from accel_lab.backends.cuda.completion.event_wait import fired
 from accel_lab.backends.cuda.device.clock import TimedEvent
-from accel_lab.backends.cuda.device.stream import CudaStream, fired
+from accel_lab.backends.cuda.device.stream import CudaStream
 
 if TYPE_CHECKING:
     from accel_lab.backends.cuda.device.device import CudaDevice

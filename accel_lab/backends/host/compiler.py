@@ -17,14 +17,13 @@ from typing import NamedTuple
 from accel_lab.backends.host.lacking import lacking
 from accel_lab.errors import CompileError
 from accel_lab.libraries.jit.comments import without_comments
-from accel_lab.libraries.jit.messages import Compile, compile_error
-from accel_lab.libraries.jit.signature import PREFIX, reflection
+from accel_lab.libraries.jit.program import Program, base_of, compile_error
+from accel_lab.libraries.jit.signature import prefix_of, reflection
 
 SHIM = Path(__file__).with_name("shim")
 INSTALL = "install one (Debian, Ubuntu: sudo apt-get install g++), or name it in CXX"
 LIBRARY = "kernel.so"
 UNIT = "accel_lab_kernel.cpp"
-LAUNCH = "accel_lab_launch"
 PRINTED = "accel_lab_print_out"
 _INCLUDED = "accel_lab_included.d"
 _VARIABLES = (
@@ -70,6 +69,8 @@ _STATIC = re.compile(  # the shim's __shared__ says it already, and must not for
     r"|(?:__device__|__managed__)(?=[^(){};]*?[\w\]]\s*[=;]))"
     r"|(?P<after>__(?:shared|constant)__)\s+static\b"
 )
+# One kernel of a file is compiled. For the others, being static, no code is generated.
+_KERNEL = re.compile(r'\bextern[ \t]+"C"[ \t]+(?=__global__[ \t]+void\b)')
 _SYNCHRONISES = re.compile(
     r"\b__(?:sync|shfl|ballot|any|all|match|reduce|activemask)\w*|\b__nanosleep\b"
     r"|\bcooperative_groups\b"
@@ -94,11 +95,13 @@ extern "C" __attribute__((visibility("default"))) const char* {launch}(
     void** $given, unsigned $gx, unsigned $gy, unsigned $gz, unsigned $bx, unsigned $by,
     unsigned $bz, bool $together, size_t $dynamic) {{
   $arguments = $given;
-  return $shim::$run_grid(dim3($gx, $gy, $gz), dim3($bx, $by, $bz), {fibers}, $together, $dynamic,
-                          $thread);
+  return accel_lab_shim::accel_lab_run_grid(
+      dim3($gx, $gy, $gz), dim3($bx, $by, $bz), {fibers}, $together, $dynamic, $thread);
 }}
-extern "C" __attribute__((visibility("default"))) const char* {printed}() {{
-  return $shim::$what_was_printed();
+"""
+_PRINTED = f"""
+extern "C" __attribute__((visibility("default"))) const char* {PRINTED}() {{
+  return accel_lab_shim::accel_lab_what_was_printed();
 }}
 """
 
@@ -159,7 +162,7 @@ class Compiled(NamedTuple):
     included: list[str]
 
 
-def build(program: Compile, folder: Path, home: Path) -> Compiled:
+def build(program: Program, folder: Path, home: Path) -> Compiled:
     """Compile in an empty folder.
 
     Parameters:
@@ -194,8 +197,9 @@ def build(program: Compile, folder: Path, home: Path) -> Compiled:
     log = (done.stderr + done.stdout)[:_LOG_LIMIT].strip()
     if done.returncode != 0:
         raise compile_error(program, log, _why(program))
-    if not _is_kernel(program):
-        raise compile_error(program, f"{program.base} is not marked __global__, as kernels are")
+    for base in map(base_of, program.names):
+        if not _is_kernel(program, base):
+            raise compile_error(program, f"{base} is not marked __global__, as kernels are")
     return Compiled((folder / LIBRARY).read_bytes(), log, _included(folder))
 
 
@@ -226,27 +230,38 @@ def _run(command: list[str], folder: Path | None = None) -> subprocess.Completed
         raise CompileError(text) from error
 
 
-def translated(program: Compile) -> str:
+def translated(program: Program) -> str:
     """Return the C++ of a program; each line of the source is on its own line still."""
     fibers = any(_SYNCHRONISES.search(text) for text in _texts(program))
     grid = "#define ACCEL_LAB_GRID 1\n" if waits_for_grid(program) else ""
-    signature = reflection(program.name, '__attribute__((visibility("default"), used))', more=_CALL)
-    launch = _LAUNCH.replace("$", PREFIX).format(
-        kernel=program.name, launch=LAUNCH, printed=PRINTED, fibers=str(fibers).lower()
-    )
+    launches = (_launch(name, i, fibers=fibers) for i, name in enumerate(program.names))
     return (
         f'{grid}#include "accel_lab_cuda.h"\n{_macros(program.options)}#line 1 "{program.file}"\n'
-        f'{_portable(program.text)}\n#line 1 "the signature of {program.base}"\n'
-        f"{signature}{launch}"
+        f"{_portable(program.text)}\n{''.join(launches)}{_PRINTED}"
     )
 
 
-def waits_for_grid(program: Compile) -> bool:
+def launch_of(number: int) -> str:
+    """Return what launches a program's kernel of this number."""
+    return f"{prefix_of(number)}launch"
+
+
+def _launch(kernel: str, number: int, *, fibers: bool) -> str:
+    """Return the table of a kernel, and what launches it."""
+    storage = '__attribute__((visibility("default"), used))'
+    launch = _LAUNCH.replace("$", prefix_of(number)).format(
+        kernel=kernel, launch=launch_of(number), fibers=str(fibers).lower()
+    )
+    signature = reflection(kernel, storage, more=_CALL, number=number)
+    return f'#line 1 "the signature of {base_of(kernel)}"\n{signature}{launch}'
+
+
+def waits_for_grid(program: Program) -> bool:
     """Whether a kernel may wait for all blocks of its grid."""
     return any(_WAITS_FOR_GRID.search(text) for text in _texts(program))
 
 
-def _texts(program: Compile) -> tuple[str, ...]:
+def _texts(program: Program) -> tuple[str, ...]:
     return (program.text, *program.included.values())
 
 
@@ -265,6 +280,7 @@ def _macros(options: tuple[str, ...]) -> str:
 def _portable(source: str) -> str:
     """Rewrite what no macro can: dynamic shared memory, and words that C++ has a use for."""
     source = source.replace("__noinline__", "__attribute__((noinline))")
+    source = _KERNEL.sub(lambda found: "static".ljust(len(found[0])), source)
     source = _STATIC.sub(lambda found: found["before"] or found["after"], source)
     source = _ALIGNED.sub(r"\g<alignment> \g<word>", source)
     return _SHARED_ARRAY.sub(_shared_pointers, source)
@@ -294,16 +310,16 @@ def _flags(options: tuple[str, ...]) -> Iterator[str]:
     yield standard
 
 
-def _is_kernel(program: Compile) -> bool:
-    """Whether the function is marked as one, or a macro may do that."""
+def _is_kernel(program: Program, base: str) -> bool:
+    """Whether a function is marked as one, or a macro may do that."""
     if any("__global__" in option for option in program.options):
         return True
-    kernel = re.compile(rf"__global__[^;{{}}]*?\b{program.base}\s*[(<]")
+    kernel = re.compile(rf"__global__[^;{{}}]*?\b{base}\s*[(<]")
     texts = map(without_comments, (program.text, *program.included.values()))
     return any(kernel.search(text) or _MACRO_OF_KERNELS.search(text) for text in texts)
 
 
-def _why(program: Compile) -> str:
+def _why(program: Program) -> str:
     missing = lacking(program.text)
     if not missing:
         return ""

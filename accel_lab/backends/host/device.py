@@ -19,6 +19,7 @@ from accel_lab.compute.execution.backend import IpcCopies, MakeRoom, Peak, PeerM
 from accel_lab.compute.execution.stream import NativeStream
 from accel_lab.compute.execution.tracer import Margins
 from accel_lab.compute.machine import host_heap
+from accel_lab.compute.streams.strategies import Strategy
 from accel_lab.compute.wire.text import text_of
 from accel_lab.errors import AccelError, InvalidArgument, LibraryError, OutOfMemory
 
@@ -82,9 +83,17 @@ class HostBackend:
         self.peers: PeerMemory | None = None
         self.libraries = makers("host", self)
 
-    def native_stream(self) -> NativeStream:
+    @property
+    def most_priority(self) -> int:
+        """None: there is one thread."""
+        return 0
+
+    def native_stream(self, priority: int = 0) -> NativeStream:  # noqa: ARG002 - there is none
         """Create a stream."""
         return HostStream()
+
+    def wait_by(self, strategy: Strategy) -> None:
+        """Do nothing: whatever is waited for has happened."""
 
     def user_stream(self) -> NativeStream:
         """Create a stream: all are the same here."""

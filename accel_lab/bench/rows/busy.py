@@ -5,10 +5,10 @@ from typing import Any
 
 from accel_lab.bench.effort import Effort
 from accel_lab.bench.operands import SMALL, squares
+from accel_lab.bench.peer import Peer, call
 from accel_lab.bench.rounds import compare
 from accel_lab.bench.row import Budget, Row
 from accel_lab.bench.rows.latency import MICROSECONDS
-from accel_lab.bench.rows.peer import Peer, call
 from accel_lab.libraries.blas import library as blas
 
 MESSAGES = 200

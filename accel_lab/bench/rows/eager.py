@@ -1,13 +1,14 @@
 """Expressions of fresh results, as people write them, against the array library and PyTorch."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from accel_lab.backends.eager import EXPRESSIONS
 from accel_lab.bench.effort import Effort
 from accel_lab.bench.operands import SMALL, squares
+from accel_lab.bench.peer import Peer
 from accel_lab.bench.rounds import compare
 from accel_lab.bench.row import Budget, Row
-from accel_lab.bench.rows.peer import Peer
 from accel_lab.bench.rows.pipelined import Ask, seconds_of
 from accel_lab.libraries.array import library as array
 from accel_lab.libraries.fft import library as fft
@@ -29,15 +30,12 @@ class Ours:
     rfft = staticmethod(fft.rfft)
 
 
-def eager(peer: Peer, effort: Effort) -> list[Row]:
+def eager(peer: Peer, effort: Effort) -> Iterator[Row]:
     """Evaluate each expression again and again, without waiting in between."""
-    return [
-        row
-        for name in EXPRESSIONS
-        for size in SIZES[peer.backend]
-        for library in ("eager", "torch")
-        for row in _rows(peer, effort, name, size, library)
-    ]
+    for name in EXPRESSIONS:
+        for size in SIZES[peer.backend]:
+            for library in ("eager", "torch"):
+                yield from _rows(peer, effort, name, size, library)
 
 
 def _rows(peer: Peer, effort: Effort, name: str, size: int, library: str) -> list[Row]:

@@ -7,9 +7,9 @@ from accel_lab.bench import own_loop
 from accel_lab.bench.case import Send
 from accel_lab.bench.effort import Effort
 from accel_lab.bench.operands import SMALL
+from accel_lab.bench.peer import Peer
 from accel_lab.bench.rounds import Comparison, latencies
 from accel_lab.bench.row import Budget, Row
-from accel_lab.bench.rows.peer import Peer
 from accel_lab.bench.rows.pipelined import axpy_of
 
 MICROSECONDS = 1e6

@@ -7,10 +7,10 @@ from typing import Any
 from accel_lab.bench import cases
 from accel_lab.bench.case import Case, Send
 from accel_lab.bench.effort import Effort
+from accel_lab.bench.peer import Peer
 from accel_lab.bench.rounds import compare, latencies
 from accel_lab.bench.row import Budget, Row
 from accel_lab.bench.rows.latency import blocking, percentiles
-from accel_lab.bench.rows.peer import Peer
 from accel_lab.bench.rows.pipelined import seconds_of
 
 FEWEST_CALLS = 3

@@ -7,9 +7,9 @@ from typing import Any
 from accel_lab.actor.reply import Reply
 from accel_lab.bench.effort import Effort
 from accel_lab.bench.operands import SMALL, squares
+from accel_lab.bench.peer import Peer
 from accel_lab.bench.rounds import compare
 from accel_lab.bench.row import Budget, Row
-from accel_lab.bench.rows.peer import Peer
 from accel_lab.compute.device import Device
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.libraries.blas import library as blas

@@ -8,9 +8,9 @@ from time import perf_counter
 from typing import NamedTuple
 
 from accel_lab.bench.effort import Effort
+from accel_lab.bench.peer import Peer
 from accel_lab.bench.rounds import compared
 from accel_lab.bench.row import Budget, Row
-from accel_lab.bench.rows.peer import Peer
 from accel_lab.bench.rows.restarts import LIMIT_S, WINDOW_S, faults_of
 from accel_lab.compute.actors.fault import Fault
 from accel_lab.compute.device import Device

@@ -6,9 +6,9 @@ from time import perf_counter
 import numpy as np
 
 from accel_lab.bench.effort import Effort
+from accel_lab.bench.peer import Peer
 from accel_lab.bench.rounds import compare
 from accel_lab.bench.row import Budget, Row
-from accel_lab.bench.rows.peer import Peer
 from accel_lab.system import System
 
 GIB = 1 << 30

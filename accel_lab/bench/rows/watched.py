@@ -13,9 +13,9 @@ import msgspec
 from accel_lab.bench.effort import Effort
 from accel_lab.bench.operands import SMALL
 from accel_lab.bench.page import Page, there_can_be_pages
+from accel_lab.bench.peer import Peer
 from accel_lab.bench.rounds import compare
 from accel_lab.bench.row import Budget, Row
-from accel_lab.bench.rows.peer import Peer
 from accel_lab.bench.rows.pipelined import Ask, axpy_of, rate_of
 from accel_lab.compute.execution.tracer import WATCHED_S
 from accel_lab.system import System

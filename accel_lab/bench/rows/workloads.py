@@ -4,15 +4,15 @@ On `host` the peer is called in this process, where a notebook would call it; on
 context. A workload that fails is a note, and the others go on.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
 from accel_lab.bench import calls
 from accel_lab.bench.effort import Effort
+from accel_lab.bench.peer import Peer
 from accel_lab.bench.rounds import compare
 from accel_lab.bench.row import Budget, Row, Unit
-from accel_lab.bench.rows.peer import Peer
 from accel_lab.bench.rows.pipelined import seconds_of
 from accel_lab.bench.workloads import WORKLOADS, Workload, prepare
 
@@ -33,16 +33,14 @@ class _Turns(NamedTuple):
     seconds: Callable[[int], float]
 
 
-def workloads(peer: Peer, effort: Effort, note: Note) -> list[Row]:
+def workloads(peer: Peer, effort: Effort, note: Note) -> Iterator[Row]:
     """Measure every workload of this backend, and note what is not measured and why."""
-    rows: list[Row] = []
     missing: dict[str, None] = {}
     for name, workload in WORKLOADS.items():
         for size in workload.host if peer.backend == "host" else workload.cuda:
-            rows += _rows(peer, effort, name, size, note, missing)
+            yield from _rows(peer, effort, name, size, note, missing)
     for package in missing:
         note(f"{package} is not installed where the device computes: no row compares with it")
-    return rows
 
 
 def _rows(

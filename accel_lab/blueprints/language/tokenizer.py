@@ -47,6 +47,7 @@ class Tokenizer:
         self._numbers = {token: number for number, token in enumerate(tokens)}
         self._ranks = {tuple(pair.split(" ")): rank for rank, pair in enumerate(merges)}
         self._special = set(special)
+        self.rules = self.tokens, self._ranks, self._special
         longest = sorted(self._special, key=len, reverse=True)
         self._marks = re.compile("|".join(f"({re.escape(one)})" for one in longest) or "(?!)")
 
@@ -54,6 +55,10 @@ class Tokenizer:
     def of_bytes(cls) -> Self:
         """Return one whose tokens are the 256 bytes."""
         return cls(list(_CHARACTERS.values()), ())
+
+    def reads(self, other: "Tokenizer") -> bool:
+        """Whether another one makes the same tokens of every text."""
+        return self is other or self.rules == other.rules
 
     def encode(self, text: str, *, special: bool = False) -> list[int]:
         """Return the numbers of a text's tokens.

@@ -9,7 +9,7 @@ from accel_lab.actor.actor import handles
 from accel_lab.actor.message import Message
 from accel_lab.actor.reply import Reply
 from accel_lab.blueprints.patterns.base.calls import Call
-from accel_lab.blueprints.patterns.base.errors import NoReplica, stage_failed
+from accel_lab.blueprints.patterns.base.errors import NoReplica, cause_of, stage_failed
 from accel_lab.blueprints.patterns.base.pattern import (
     Limits,
     Overflow,
@@ -323,7 +323,7 @@ class PoolActor(PatternActor):
         flight: Flight = entry.note
         replica.running -= 1
         flight.under_way -= 1
-        fault = error is not None and is_fault(error, has_another=True)
+        fault = error is not None and is_fault(cause_of(error), has_another=True)
         self.record.missed[replica.name] += error is not None
         if error is None:
             replica.complete(self.now - begun_at)
@@ -349,7 +349,7 @@ class PoolActor(PatternActor):
         if entry.is_over:
             return
         if self._may_move(entry, replica):
-            self._move(entry, replica, type(error).__name__)
+            self._move(entry, replica, type(cause_of(error)).__name__)
         elif not entry.note.under_way and entry.state == "running":
             self._fail(entry, replica, error)
 

@@ -3,6 +3,31 @@
 Runs in the notebook's process.
 """
 
+from accel_lab.blueprints.realtime.analysis.multi_pass_analysis import Analyse as Analyse
+from accel_lab.blueprints.realtime.analysis.multi_pass_analysis import Analysis as Analysis
+from accel_lab.blueprints.realtime.analysis.multi_pass_analysis import Load as Load
+from accel_lab.blueprints.realtime.analysis.multi_pass_analysis import (
+    MultiPassAnalysisActor as MultiPassAnalysisActor,
+)
+from accel_lab.blueprints.realtime.analysis.multi_pass_analysis import SetPasses as SetPasses
+from accel_lab.blueprints.realtime.analysis.passes import Bins as Bins
+from accel_lab.blueprints.realtime.analysis.passes import Histogram as Histogram
+from accel_lab.blueprints.realtime.analysis.passes import Map as Map
+from accel_lab.blueprints.realtime.analysis.passes import Normalise as Normalise
+from accel_lab.blueprints.realtime.analysis.passes import Outliers as Outliers
+from accel_lab.blueprints.realtime.analysis.passes import Outlying as Outlying
+from accel_lab.blueprints.realtime.analysis.passes import Pass as Pass
+from accel_lab.blueprints.realtime.analysis.passes import Quantiles as Quantiles
+from accel_lab.blueprints.realtime.analysis.passes import Statistics as Statistics
+from accel_lab.blueprints.realtime.analysis.reduction_analysis import Accumulate as Accumulate
+from accel_lab.blueprints.realtime.analysis.reduction_analysis import Forget as Forget
+from accel_lab.blueprints.realtime.analysis.reduction_analysis import Reduce as Reduce
+from accel_lab.blueprints.realtime.analysis.reduction_analysis import (
+    ReductionAnalysisActor as ReductionAnalysisActor,
+)
+from accel_lab.blueprints.realtime.analysis.reduction_analysis import Totals as Totals
+from accel_lab.blueprints.realtime.analysis.summaries import Reductions as Reductions
+from accel_lab.blueprints.realtime.analysis.summaries import ReductionValues as ReductionValues
 from accel_lab.blueprints.realtime.cloth import ClothSimulationActor as ClothSimulationActor
 from accel_lab.blueprints.realtime.cloth import SetBall as SetBall
 from accel_lab.blueprints.realtime.cloth import SetBreeze as SetBreeze
@@ -45,7 +70,39 @@ from accel_lab.blueprints.realtime.simulation import Measure as Measure
 from accel_lab.blueprints.realtime.simulation import Picture as Picture
 from accel_lab.blueprints.realtime.simulation import Simulation as Simulation
 from accel_lab.blueprints.realtime.simulation import Step as Step
+from accel_lab.blueprints.realtime.sparse_structure import AddEntries as AddEntries
+from accel_lab.blueprints.realtime.sparse_structure import Coo as Coo
+from accel_lab.blueprints.realtime.sparse_structure import Csr as Csr
+from accel_lab.blueprints.realtime.sparse_structure import Ell as Ell
+from accel_lab.blueprints.realtime.sparse_structure import GetFacts as GetFacts
+from accel_lab.blueprints.realtime.sparse_structure import GetStored as GetStored
+from accel_lab.blueprints.realtime.sparse_structure import (
+    GpuSparseStructureActor as GpuSparseStructureActor,
+)
+from accel_lab.blueprints.realtime.sparse_structure import Multiply as Multiply
+from accel_lab.blueprints.realtime.sparse_structure import SetEntries as SetEntries
+from accel_lab.blueprints.realtime.sparse_structure import SetFormat as SetFormat
+from accel_lab.blueprints.realtime.sparse_structure import SparseFacts as SparseFacts
 from accel_lab.blueprints.realtime.spatial_index import Index as Index
 from accel_lab.blueprints.realtime.spatial_index import Neighbours as Neighbours
 from accel_lab.blueprints.realtime.spatial_index import SpatialIndexActor as SpatialIndexActor
 from accel_lab.blueprints.realtime.spatial_index import Within as Within
+from accel_lab.blueprints.realtime.video.effect_graph import EffectGraph as EffectGraph
+from accel_lab.blueprints.realtime.video.effects import Adjust as Adjust
+from accel_lab.blueprints.realtime.video.effects import Blend as Blend
+from accel_lab.blueprints.realtime.video.effects import Change as Change
+from accel_lab.blueprints.realtime.video.effects import Delay as Delay
+from accel_lab.blueprints.realtime.video.effects import Effect as Effect
+from accel_lab.blueprints.realtime.video.effects import Mask as Mask
+from accel_lab.blueprints.realtime.video.effects import Merge as Merge
+from accel_lab.blueprints.realtime.video.effects import Smooth as Smooth
+from accel_lab.blueprints.realtime.video.effects import Threshold as Threshold
+from accel_lab.blueprints.realtime.video.effects import Trail as Trail
+from accel_lab.blueprints.realtime.video.errors import EffectCycle as EffectCycle
+from accel_lab.blueprints.realtime.video.video_effects import ForgetFrames as ForgetFrames
+from accel_lab.blueprints.realtime.video.video_effects import GetNodeTimes as GetNodeTimes
+from accel_lab.blueprints.realtime.video.video_effects import NodeTime as NodeTime
+from accel_lab.blueprints.realtime.video.video_effects import ProcessClip as ProcessClip
+from accel_lab.blueprints.realtime.video.video_effects import ProcessFrame as ProcessFrame
+from accel_lab.blueprints.realtime.video.video_effects import SetEffect as SetEffect
+from accel_lab.blueprints.realtime.video.video_effects import VideoEffectsGraph as VideoEffectsGraph

@@ -65,47 +65,19 @@ class FilterImage(Message[AccelRef], frozen=True):
     image: AccelRef
 
 
-class ImageFilterPipeline(Actor):
-    """Filters float32 images of 1, 3 or 4 channels; what lies beyond an edge is mirrored.
+class FilterKernels:
+    """Runs single filters on one device."""
 
-    Parameters:
-        filters: `Separable`, `Correlate`, `Sobel`, `Bilateral` and `Equalise`, the first one first.
-    """
-
-    def __init__(self, device: Device, *filters: Filter) -> None:
+    def __init__(self, device: Device) -> None:
         self.device = device
         self.kernels = Kernels(device, "image")
-        self.filters: tuple[Filter, ...] = ()
-        self.weights: list[tuple[AccelRef, ...]] = []
-        self.set_filters(SetFilters(filters))
 
-    @handles(SetFilters)
-    def set_filters(self, m: SetFilters) -> None:
-        """Check all of them, and put their weights on the device."""
-        weights = [_weights(one) for one in m.filters]
-        self.weights = [tuple(self.device.put(one) for one in some) for some in weights]
-        self.filters = tuple(m.filters)
+    def weights(self, one: Filter) -> tuple[AccelRef, ...]:
+        """Check a filter, and put its weights on the device."""
+        return tuple(self.device.put(some) for some in weights_of(one))
 
-    @handles(FilterImage)
-    def apply(self, m: FilterImage) -> AccelRef:
-        """Send one filter after the other."""
-        shape: tuple[str, ...] = ("height", "width", "channels")
-        if len(getattr(m.image, "shape", ())) == 2:  # noqa: PLR2004 - an image
-            shape = shape[:2]
-        image = require_buffer("FilterImage: image", m.image, self.device, shape, "float32")
-        if 0 in image.shape or (len(shape) > 2 and image.shape[2] not in CHANNELS):  # noqa: PLR2004
-            extents = ", ".join(map(str, image.shape))
-            raise InvalidArgument(
-                f"FilterImage: image must have pixels, of 1, 3 or 4 channels, "
-                f"not float32[{extents}]"
-            )
-        if not self.filters:
-            return image.copy()
-        for one, weights in zip(self.filters, self.weights, strict=True):
-            image = self._filtered(image, one, weights)
-        return image
-
-    def _filtered(self, image: AccelRef, one: Filter, weights: tuple[AccelRef, ...]) -> AccelRef:
+    def filtered(self, image: AccelRef, one: Filter, weights: tuple[AccelRef, ...]) -> AccelRef:
+        """Send one filter; `weights` are its own. Does not block."""
         height, width, channels = (*image.shape, 1)[:3]
         extents = height, width, channels
         launch = self.kernels.launch
@@ -130,7 +102,56 @@ class ImageFilterPipeline(Actor):
         return out
 
 
-def _weights(one: Filter) -> tuple[NDArray[np.float32], ...]:
+class ImageFilterPipeline(Actor):
+    """Filters float32 images of 1, 3 or 4 channels; what lies beyond an edge is mirrored.
+
+    Parameters:
+        filters: `Separable`, `Correlate`, `Sobel`, `Bilateral` and `Equalise`, the first one first.
+    """
+
+    def __init__(self, device: Device, *filters: Filter) -> None:
+        self.device = device
+        self.kernels = FilterKernels(device)
+        self.filters: tuple[Filter, ...] = ()
+        self.weights: list[tuple[AccelRef, ...]] = []
+        self.set_filters(SetFilters(filters))
+
+    @handles(SetFilters)
+    def set_filters(self, m: SetFilters) -> None:
+        """Check all of them, and put their weights on the device."""
+        self.weights = [self.kernels.weights(one) for one in m.filters]
+        self.filters = tuple(m.filters)
+
+    @handles(FilterImage)
+    def apply(self, m: FilterImage) -> AccelRef:
+        """Send one filter after the other."""
+        image = require_image("FilterImage: image", m.image, self.device)
+        if not self.filters:
+            return image.copy()
+        for one, weights in zip(self.filters, self.weights, strict=True):
+            image = self.kernels.filtered(image, one, weights)
+        return image
+
+
+def require_image(what: str, found: AccelRef, device: Device) -> AccelRef:
+    """Return an image of a device: float32, (height, width) or (height, width, channels).
+
+    Raises:
+        InvalidArgument: it is none, or has no pixels, or not 1, 3 or 4 channels.
+    """
+    shape: tuple[str, ...] = ("height", "width", "channels")
+    if len(getattr(found, "shape", ())) == 2:  # noqa: PLR2004 - an image
+        shape = shape[:2]
+    image = require_buffer(what, found, device, shape, "float32")
+    if 0 in image.shape or (len(shape) > 2 and image.shape[2] not in CHANNELS):  # noqa: PLR2004
+        extents = ", ".join(map(str, image.shape))
+        raise InvalidArgument(
+            f"{what} must have pixels, of 1, 3 or 4 channels, not float32[{extents}]"
+        )
+    return image
+
+
+def weights_of(one: Filter) -> tuple[NDArray[np.float32], ...]:
     """Check a filter, and return what it has to have on the device.
 
     Raises:

@@ -12,7 +12,7 @@ from accel_lab.libraries.jit.kernel import Kernel
 
 THREADS = 256
 MOST_BLOCKS = 1 << 16
-HEADERS = ("cells.h",)
+HEADERS = ("cells.h", "summary.h")
 
 
 class Kernels:

@@ -2,7 +2,7 @@
 
 import math
 import threading
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -11,13 +11,16 @@ from accel_lab.blueprints.patterns import (
     FairShareScheduler,
     Stage,
     Statistics,
+    Swapped,
 )
 from accel_lab.blueprints.patterns.base.request import Stream
+from accel_lab.blueprints.serving.generations import Agree, Generations
 from accel_lab.blueprints.serving.model import Embedder, Generation, TextModel
-from accel_lab.blueprints.serving.replicas import Replicas
+from accel_lab.blueprints.serving.replicas import Draft, Replicas
 from accel_lab.blueprints.serving.tenants import Account, Client
 from accel_lab.blueprints.serving.text import Text
 from accel_lab.compute.device import Device
+from accel_lab.compute.message.validation import require_timeout
 from accel_lab.errors import InvalidArgument
 from accel_lab.pipeline.stage import require_count
 from accel_lab.system import System
@@ -27,31 +30,36 @@ EVERYBODY = "everybody"
 """The tenant of a deployment that names none."""
 
 
+class Counted(Stream):
+    """A stream that knows how many parts it had."""
+
+    parts = 0
+
+    def push(self, part: Any) -> None:
+        """Hand on a part."""
+        self.parts += 1
+        super().push(part)
+
+
 class Job:
-    """A text that a tenant wants.
+    """A text that a tenant wants."""
 
-    Attributes:
-        made: how many tokens it has so far.
-    """
-
-    def __init__(self, asked: Generation, replicas: Replicas, account: Account) -> None:
-        self.asked, self.replicas, self._account = asked, replicas, account
-        self.made = 0
+    def __init__(self, draft: Draft, generations: Generations, account: Account) -> None:
+        self.draft, self._generations, self._account = draft, generations, account
+        self._stream = Counted()
         self._lock, self._over = threading.Lock(), False
 
-    def tokens(self) -> Iterator[int]:
-        """Yield its tokens."""
-        for token in self.replicas.write(self.asked):
-            self.made += 1
-            yield token
+    def begin(self) -> Stream:
+        """Return its tokens as they come."""
+        return self._generations.write(self.draft, self._stream)
 
     def end(self) -> None:
         """Give back what it holds; a second call is fine."""
         with self._lock:
             over, self._over = self._over, True
         if not over:
-            self._account.give_back(self.asked.limit - self.made)
-            self.replicas.let_go()
+            self._account.give_back(self.draft.asked.limit - self._stream.parts)
+            self.draft.home.let_go()
 
 
 class Answer:
@@ -99,9 +107,10 @@ class Embedding(NamedTuple):
 class Deployment(Uncopied):
     """Language models and embedders for several tenants, on the devices of a system.
 
-    Each model has replicas, a `DecodingServer` each, which write up to `max_active` texts at once.
-    Tenants share them by weight, by the tokens that they ask for. `serve(deployment)` opens it to
-    OpenAI's clients.
+    Each model is a `ModelHotSwapServer` over a `ModelReplicaPool` of replicas, a `DecodingServer`
+    each, which write up to `max_active` texts at once. A slow or dead replica is avoided; a text of
+    which nothing was told is sent once more, to another one. Tenants share them by weight, by the
+    tokens that they ask for. `serve(deployment)` opens it to OpenAI's clients.
 
     Parameters:
         lab: the system; all of it ends with that.
@@ -111,6 +120,8 @@ class Deployment(Uncopied):
         replicas: of each model; one for each device when not given.
         max_active: how many texts a replica writes at once.
         limit: how many tokens an answer has at most that does not say.
+        patience_s: how long a text may be without a token before another replica gets it, too; None
+            for ever.
         capacity: how many requests may wait.
         timeout_s: how long a request may take; None for as long as it does.
         name: in the tree.
@@ -134,6 +145,7 @@ class Deployment(Uncopied):
         replicas: int | None = None,
         max_active: int = 8,
         limit: int = 256,
+        patience_s: float | None = None,
         capacity: int = 1024,
         timeout_s: float | None = None,
         name: str = "deployment",
@@ -154,25 +166,29 @@ class Deployment(Uncopied):
         self.accounts = {one: Account(one, client) for one, client in known.items()}
         if len({account.token for account in self.accounts.values()}) < len(self.accounts):
             raise InvalidArgument("two tenants have one token")
-        self._lock = threading.Lock()
+        self._patience_s = require_timeout(patience_s, "patience_s")
         devices: list[Device] = [lab.devices[n % len(lab.devices)] for n in range(count)]
         self._devices = devices
-        self._models: dict[str, Replicas] = {}
+        self._models: dict[str, Generations] = {}
         self._embeddings: dict[str, Embedding] = {}
         places = max(1, count * max_active * len(models))
         self._share = FairShareScheduler(
             lab,
-            Stage(Job.tokens, parallelism=places, retries=0, name="write"),
+            Stage(Job.begin, parallelism=places, retries=0, inline=True, name="write"),
             known,
             capacity=capacity,
             timeout_s=timeout_s,
             name=name,
         )
         for one, model in models.items():
-            self._models[one] = Replicas(lab, one, model, devices, max_active)
+            self._models[one] = Generations(lab, one, self._replicas(one, model))
         for one, embedder in embedders.items():
             server = DynamicBatchingServer(lab, embedder.function, name=one, timeout_s=timeout_s)
             self._embeddings[one] = Embedding(embedder, server)
+
+    def _replicas(self, name: str, model: TextModel) -> Replicas:
+        options = self._devices, self.max_active, self._patience_s
+        return Replicas(self.lab, name, model, *options)
 
     @property
     def models(self) -> list[str]:
@@ -187,7 +203,7 @@ class Deployment(Uncopied):
     def model(self, name: str) -> TextModel | None:
         """Return the model that has a name now; None if there is none."""
         found = self._models.get(name)
-        return None if found is None else found.model
+        return None if found is None else found.serving.model
 
     def generate(
         self,
@@ -214,13 +230,11 @@ class Deployment(Uncopied):
             raise InvalidArgument(f"{text}; {name} takes 1 to {model.context} together")
         account = self.accounts[tenant]
         account.take(whole)
-        with self._lock:
-            replicas = self._models[name]
-            if replicas.model is not model:
-                account.give_back(whole)
-                raise InvalidArgument(f"{name} has another model by now; ask again")
-            replicas.hold()
-        job = Job(asked, replicas, account)
+        home = self._models[name].hold(model)
+        if home is None:
+            account.give_back(whole)
+            raise InvalidArgument(f"{name} has another model by now; ask again")
+        job = Job(Draft(asked, home), self._models[name], account)
         try:
             stream = self._share.stream(job, tenant=tenant, cost=float(whole))
         except BaseException:
@@ -251,32 +265,64 @@ class Deployment(Uncopied):
         """Whether there is an embedder of this name."""
         return name in self._embeddings
 
-    def swap(self, name: str, model: TextModel) -> None:
-        """Load another model beside the one of this name, and have it serve; waits for its load.
+    def swap(
+        self,
+        name: str,
+        model: TextModel,
+        *,
+        shadow: float = 0.0,
+        compare: int = 0,
+        agree: Agree | None = None,
+        most_differing: float = 0.0,
+    ) -> Swapped:
+        """Load another model beside the one of this name, and have it serve; waits until it does.
 
-        Requests that were there before are answered by the old one, which is closed after them.
+        Texts that have begun are finished by the old one, and those that wait if the new one has
+        another tokenizer or too short a context. The old one stays loaded for `roll_back`, until
+        the next swap.
+
+        Parameters:
+            shadow: which share of texts, from 0 to 1, the new one writes, too, for comparison.
+            compare: how many are compared before it serves.
+            agree: `agree(old, new)` says whether two texts are alike; equal tokens are when not
+                given.
+            most_differing: which share of them may differ.
 
         Raises:
-            InvalidArgument: there is no model of this name.
+            InvalidArgument: there is no model of this name, it is being swapped, or an option does
+                not fit.
+            SwapRefused: the new one failed, or differs too often; the old one serves on.
             AccelError: the new one cannot write; the old one serves on.
         """
+        generations = self._generations(name)
+        if shadow and not model.tokenizer.reads(generations.serving.model.tokenizer):
+            raise InvalidArgument(f"shadow= compares tokens, and {name} has another tokenizer")
+        return generations.swap(
+            self._replicas(name, model),
+            shadow=shadow,
+            compare=compare,
+            agree=agree,
+            most_differing=most_differing,
+        )
+
+    def roll_back(self, name: str) -> int:
+        """Have the model before the last swap serve again, at once; returns its generation.
+
+        Raises:
+            InvalidArgument: there is none before, or a swap is under way.
+        """
+        return self._generations(name).roll_back()
+
+    def _generations(self, name: str) -> Generations:
         if name not in self._models:
             raise InvalidArgument(f"there is no model {name!r}; there are {[*self._models]}")
-        new = Replicas(self.lab, name, model, self._devices, self.max_active)
-        try:
-            new.warm()
-        except BaseException:
-            new.close()
-            raise
-        with self._lock:
-            old, self._models[name] = self._models[name], new
-        old.retire()
+        return self._models[name]
 
     def close(self) -> None:
         """End it; what it holds fails with ActorStopped. Safe to repeat."""
         self._share.close()
-        for replicas in self._models.values():
-            replicas.close()
+        for generations in self._models.values():
+            generations.close()
         for _, server in self._embeddings.values():
             server.close()
 

@@ -5,7 +5,8 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from accel_lab.blueprints.patterns import RequestExpired
+from accel_lab.blueprints.patterns import NoReplica, RequestExpired
+from accel_lab.blueprints.patterns.base.errors import cause_of
 from accel_lab.blueprints.serving.errors import BudgetSpent
 from accel_lab.errors import AccelError, ActorStopped, CircuitOpen, InvalidArgument, QueueFull
 
@@ -119,9 +120,10 @@ def refusal(error: Exception) -> Refusal:
         (InvalidArgument, 400, "invalid_value"),
         (RequestExpired, 504, "timeout"),
         (ActorStopped, 503, "unavailable"),
-        (CircuitOpen, 503, "unavailable"),
     )
     for kind, status, code in known:
         if isinstance(error, kind):
             return Refusal(status, str(error), code)
+    if isinstance(first := cause_of(error), NoReplica | CircuitOpen):
+        return Refusal(503, str(first), "unavailable")
     return Refusal(500, f"{type(error).__name__}: {str(error).partition(chr(10))[0]}", "failed")

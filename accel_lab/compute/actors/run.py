@@ -23,6 +23,7 @@ from accel_lab.compute.residency.holdings import ContextMemory
 from accel_lab.compute.user_code import post_mortem
 from accel_lab.compute.user_code.call import answer_parts, pack, unpack
 from accel_lab.compute.user_code.interrupts import INTERRUPTS
+from accel_lab.compute.user_code.raw_handles import lending
 from accel_lab.compute.user_code.users_objects import users_objects
 from accel_lab.compute.wire.failure import told_with_lines, user_code_error
 from accel_lab.compute.wire.text import text_of
@@ -70,7 +71,8 @@ class RunActor(LibraryActor):
         lent = LentBuffers(m.refs, self.context.table)
         try:
             climbing = self.context.backend.climbing(partial(self._make_room, launch.seq))
-            with INTERRUPTS.of(launch.seq), climbing, lent.entered():
+            lends = lending(self.context)
+            with INTERRUPTS.of(launch.seq), climbing, lent.entered(), lends:
                 self._workspaces.refresh()
                 function, args, kwargs = unpack(blob, partial(self._find, arrays))
                 arrays.clear()  # whoever is called may let go of them

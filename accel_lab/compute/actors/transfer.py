@@ -19,6 +19,7 @@ from accel_lab.compute.message.builtin import (
     CopyIn,
     Download,
     Fetch,
+    LastWrite,
     Offer,
     Put,
     Receive,
@@ -27,6 +28,7 @@ from accel_lab.compute.message.builtin import (
     TakeBack,
     Unmap,
     Upload,
+    Write,
     tail_of,
 )
 from accel_lab.compute.user_code.call import answer_parts
@@ -138,6 +140,17 @@ class UploadActor(LibraryActor):
         if m.sign is not None:
             segment, start, value = m.sign
             ipc.write_word(self.context.arena.view(segment, start, WORD), value)
+
+    @handles(LastWrite)
+    def last_write(self, m: LastWrite, launch: Launch) -> None:
+        """Look at once."""
+        x: Any = m.x
+        found, kind = x.storage, x.storage.write_kind
+        name, library = (kind, "") if isinstance(kind, str) else (kind.__name__, kind.library)
+        write = Write(found.writer.name, found.write_operation, found.write_seq, name, library)
+        seq = launch.seq
+        launch.finish = lambda: answer_parts(seq, pickle.dumps(write))
+        launch.at_once = True
 
     @handles(RestoreThing)
     def restore_thing(self, m: RestoreThing, launch: Launch) -> None:

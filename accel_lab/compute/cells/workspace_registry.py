@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from accel_lab.compute.cells.cell_execution import Cell, Piece, Ran, Timed
 from accel_lab.compute.cells.user_modules import Projects
 from accel_lab.compute.cells.workspace import Workspace
-from accel_lab.compute.execution.context import USER_CODE
 from accel_lab.compute.execution.cost_meter import CostMeter
 from accel_lab.compute.output import matplotlib_figures
+from accel_lab.compute.streams.allocators import USER_CODE
 from accel_lab.errors import InvalidArgument, StaleRef
 
 if TYPE_CHECKING:

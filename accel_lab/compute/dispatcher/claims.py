@@ -31,9 +31,16 @@ class Claim(NamedTuple):
 
 
 class Claims:
-    """What is claimed by messages that run beside the dispatcher, or wait behind those."""
+    """What is claimed by messages that run beside the dispatcher, or wait behind those.
 
-    def __init__(self) -> None:
+    Parameters:
+        parts_last: whether a part of a message to several devices waits for all of those. It has
+            its stream wait for the other parts, and where libraries share streams, what was sent
+            before it must not get behind it.
+    """
+
+    def __init__(self, *, parts_last: bool = False) -> None:
+        self._parts_last = parts_last
         self._exclusive: dict[Any, bool] = {}  # by what is claimed; not in it where nothing is
 
     def __contains__(self, memory: int | Storage) -> bool:
@@ -55,7 +62,10 @@ class Claims:
         claimed = self._exclusive
         message = entry.message
         around = looks_around(message)
-        if _ALL in claimed or (entry.place is not None and _PARTS in claimed):
+        part_waits = entry.place is not None and (
+            _PARTS in claimed or (self._parts_last and bool(claimed))
+        )
+        if _ALL in claimed or part_waits:
             return True
         functions = around or _FUNCTIONS in claimed
         if functions and self._meets_functions(entry, around=around):

@@ -13,9 +13,9 @@ from accel_lab.compute.dispatcher.reporter import Reporter, answers
 from accel_lab.compute.dispatcher.stream_waiter import Batch, Completer, Enqueued
 from accel_lab.compute.dispatcher.task import Task
 from accel_lab.compute.execution.stream import Stream
+from accel_lab.compute.streams.strategies import LOOK_S
 
 FLUSH_AFTER_S = 0.001
-SPIN_FOR_STREAMS_S = 0.0002
 BATCH_LIMIT = 256
 RETRY_S = 0.0002
 
@@ -26,6 +26,7 @@ class Completion:
     Parameters:
         failed: called when a wait fails: the device is in error, and so is all that is enqueued.
         spins: whether there are cores to look at a stream for as long as a launch says.
+        look_s: for how long the dispatcher looks at the streams itself; 0 for not at all.
 
     Attributes:
         watched: whether the time of what was enqueued last must be watched before anything else
@@ -33,16 +34,22 @@ class Completion:
     """
 
     def __init__(
-        self, reporter: Reporter, failed: Callable[[BaseException], None], *, spins: bool
+        self,
+        reporter: Reporter,
+        failed: Callable[[BaseException], None],
+        *,
+        spins: bool,
+        look_s: float = LOOK_S,
     ) -> None:
         self.watched = False
         self._report = reporter.answer
         self._send = reporter.send_frame
-        self._spins = spins
+        self._spins = spins and look_s > 0
+        self._least_look_s = look_s
         self._launched: list[Enqueued] = []
         self._streams: dict[Stream, None] = {}
         self._first_launch = 0.0
-        self._look_s = SPIN_FOR_STREAMS_S
+        self._look_s = look_s
         self._timeout_s = 0.0
         self._marked: Batch | None = None
         self._completer = Completer(reporter.answer, failed)
@@ -58,7 +65,7 @@ class Completion:
         launched.append(launch)
         self._streams[stream] = None
         if launch.soon_s and self._spins:
-            self._look_s = max(self._look_s, SPIN_FOR_STREAMS_S + launch.soon_s)
+            self._look_s = max(self._look_s, self._least_look_s + launch.soon_s)
         self._timeout_s += -math.inf if timeout_s is None else timeout_s
         if alone or len(launched) >= BATCH_LIMIT or now - self._first_launch > FLUSH_AFTER_S:
             self.complete()
@@ -84,7 +91,7 @@ class Completion:
             if self._completer.idle and marked.reached():
                 self._marked = None
                 self._report(marked.launches)
-            elif time.perf_counter() - marked.since > SPIN_FOR_STREAMS_S:
+            elif time.perf_counter() - marked.since > self._least_look_s:
                 self._completer.submit(marked)
                 self._marked = None
         if not self._launched or self._marked is not None:
@@ -151,7 +158,7 @@ class Completion:
         launched, self._launched = self._launched, []
         self._streams.clear()
         self._timeout_s = 0.0
-        self._look_s = SPIN_FOR_STREAMS_S
+        self._look_s = self._least_look_s
         return launched
 
 

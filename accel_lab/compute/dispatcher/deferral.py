@@ -75,14 +75,17 @@ class Deferral:
     Attributes:
         begun: the deferred launches whose work is not finished, by number.
         wakeup: a descriptor that is readable when some of it has finished.
+
+    Parameters:
+        parts_last: as of `Claims`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, parts_last: bool = False) -> None:
         self.begun: dict[int, Deferred] = {}
         self.wakeup = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._finished: deque[Deferred] = deque()
         self._behind: list[Any] = []
-        self._claims = Claims()
+        self._claims = Claims(parts_last=parts_last)
         self._failed: deque[tuple[Launch, Exception]] = deque()
         self._arrived: deque[Any] = deque()
         self._heard: deque[Any] = deque()

@@ -29,12 +29,13 @@ from accel_lab.compute.execution.stream import Storage, Stream
 from accel_lab.compute.execution.tracer import Tracer
 from accel_lab.compute.fusion.fusion import Frame, Fusion, Run
 from accel_lab.compute.groups.group import Group, Groups
-from accel_lab.compute.message.builtin import OF_TABLE, CopyIn, Free, Release, Upload
+from accel_lab.compute.message.builtin import OF_TABLE, CellBegan, CopyIn, Free, Release, Upload
 from accel_lab.compute.message.operation import Operation, operands_of
 from accel_lab.compute.message.parts import in_parts
 from accel_lab.compute.message.results import ids_of
 from accel_lab.compute.message.support import check
 from accel_lab.compute.message.unwritten import Refusal
+from accel_lab.compute.streams.strategies import LOOK_S
 from accel_lab.compute.wire.codec import (
     Began,
     Crowded,
@@ -71,15 +72,23 @@ class Dispatcher:
     """Serves one context over one wire until the wire ends."""
 
     def __init__(
-        self, transport: Transport, context: Context, *, spin_s: float, fuse: bool = True
+        self,
+        transport: Transport,
+        context: Context,
+        *,
+        spin_s: float,
+        fuse: bool = True,
+        look_s: float = LOOK_S,
     ) -> None:
         self._transport = transport
         self._context = context
         self._inbox = Inbox(transport, context, spin_s=spin_s)
-        self._deferral = Deferral()
+        self._deferral = Deferral(parts_last=context.allocator.shares)
         self._fusion = Fusion(context) if fuse else None
         self._reporter = Reporter(transport, self._deferral.fail)
-        self._completion = completion = Completion(self._reporter, self._broken, spins=spin_s > 0)
+        self._completion = completion = Completion(
+            self._reporter, self._broken, spins=spin_s > 0, look_s=look_s
+        )
         self._bell = StreamBell(self._deferral.ring, self._broken)
         answer, arrive = self._reporter.answer, self._deferral.arrive
         self._verdicts = Verdicts(
@@ -362,6 +371,9 @@ class Dispatcher:
                 lifted, table.lifted = table.lifted, []
                 for some in in_parts(lifted):
                     self.send([Lifted(some)])
+            return True
+        if type(message) is CellBegan:
+            self._context.cell = message.number
             return True
         if type(message) is CopyIn:
             if self.tracer.watched:  # all of it is to be seen between its marks

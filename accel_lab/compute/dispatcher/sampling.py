@@ -1,16 +1,18 @@
 """Answer `Look` on the control thread, so that a context answers while it computes."""
 
 import socket
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
+from accel_lab.compute.events.device_work import DeviceWork
 from accel_lab.compute.events.samples import Block, Slice
 from accel_lab.compute.execution.buffer_table import Buffer
 from accel_lab.compute.execution.context import Context
 from accel_lab.compute.execution.stream import Storage
 from accel_lab.compute.execution.tracer import Tracer
-from accel_lab.compute.wire.side_channel import Blocks, Look, Traced, send_packet
+from accel_lab.compute.wire.side_channel import Blocks, Flush, Look, Recorded, Traced, send_packet
+from accel_lab.compute.wire.text import fitting
 
 LISTED = 2_000
 """How many blocks are listed, the largest first."""
@@ -20,8 +22,17 @@ PACKET_BYTES = 32 << 10
 RUNNING = 250
 """How much work at hand is told of: more cannot be overlooked."""
 
+WHY_BYTES = 4 << 10
+
 T = TypeVar("T")
 _encode = msgspec.msgpack.Encoder().encode
+
+
+class Activity(Protocol):
+    """The device's own records."""
+
+    def take(self) -> tuple[list[DeviceWork], int]:
+        """Return those of work that has ended, each once, and how many were dropped."""
 
 
 def show(
@@ -37,6 +48,18 @@ def show(
     if look.work:
         tracer.watch(every=look.every)
         _show_work(channel, tracer, glimpsed)
+
+
+def show_records(channel: socket.socket, flush: Flush, activity: Activity | None) -> None:
+    """Answer `Flush`, in as many packets as it takes."""
+    try:
+        works, dropped = ([], 0) if activity is None else activity.take()
+    except Exception as error:  # noqa: BLE001 - whoever asks is told, and the context beats on
+        why = fitting(f"CUPTI gives no records: {error}", WHY_BYTES)
+        send_packet(channel, Recorded(flush.number, [], 0, last=True, why=why))
+        return
+    for part, last in _parts(works):
+        send_packet(channel, Recorded(flush.number, part, dropped if last else 0, last))
 
 
 def _show_memory(channel: socket.socket, context: Context) -> None:

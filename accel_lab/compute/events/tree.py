@@ -43,6 +43,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
         restarts: how often it was restarted since the system began.
         detail: one line for people: the device's model, the last cause of a restart.
         pid: of a context's process; None elsewhere, and while there is none.
+        stream: on which a library enqueues; others may have the same.
         kept: what the host has of a system or of a device, beside its memory, as (what, bytes).
     """
 
@@ -58,6 +59,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     restarts: int = 0
     detail: str = ""
     pid: int | None = None
+    stream: str = ""
     kept: tuple[tuple[str, int], ...] = ()
     children: tuple["Node", ...] = ()
 

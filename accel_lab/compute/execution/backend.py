@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 from accel_lab.compute.execution.stream import NativeStream
 from accel_lab.compute.execution.tracer import Clock
+from accel_lab.compute.streams.strategies import Strategy
 from accel_lab.errors import AccelError
 
 MakeRoom = Callable[[Callable[[], bool]], bool]
@@ -88,8 +89,15 @@ class Streams(Protocol):
     so there are two ways back, one without and one with what it enqueued elsewhere.
     """
 
-    def native_stream(self) -> NativeStream:
-        """Create a stream."""
+    @property
+    def most_priority(self) -> int:
+        """The highest priority that a stream can have; 0 where there are none."""
+
+    def native_stream(self, priority: int = 0) -> NativeStream:
+        """Create a stream. Of two that have work, that of the higher priority is begun first."""
+
+    def wait_by(self, strategy: Strategy) -> None:
+        """Have threads wait for events of all streams that way; before any does."""
 
     def user_stream(self) -> NativeStream:
         """Return the stream on which user code runs: the one that it has by default elsewhere."""

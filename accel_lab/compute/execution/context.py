@@ -16,6 +16,7 @@ from accel_lab.compute.execution.spill import Spill
 from accel_lab.compute.execution.stream import Stream
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Operation, name_of, operands_of
+from accel_lab.compute.streams.allocators import USER_CODE, Allocator, PerActor
 from accel_lab.display.owners import kept, told
 from accel_lab.display.sizes import compared, size
 from accel_lab.errors import AccelError, BackendUnavailable, OutOfMemory
@@ -23,11 +24,14 @@ from accel_lab.errors import AccelError, BackendUnavailable, OutOfMemory
 S = TypeVar("S")
 
 
+Handler = Callable[[Any, Launch], None]
+
+
 class Route(NamedTuple):
     """Where messages of one type go, how their operands are listed and who gives them a name."""
 
     actor: LibraryActor
-    handler: Callable[[Any, Launch], None]
+    handler: Handler
     operands: Callable[[Any], tuple[AccelRef, ...]]
     stream: Stream
     name: Callable[[Any], str] | None
@@ -35,8 +39,6 @@ class Route(NamedTuple):
 
 LARGEST = 5
 """How many owners an OutOfMemory tells."""
-USER_CODE = "run"
-"""The library that runs functions and cells of the user's."""
 
 
 class HostBytes(Protocol):
@@ -50,9 +52,12 @@ class Context:
     """Buffers, streams and library actors; used by the dispatcher thread alone.
 
     Attributes:
+        streams: those that it has, by their own names.
+        allocator: which library has which of them.
         answered: how many buffers came inside answers, here and in those contexts for which this
             one goes on.
         cell_names: returns by which names `%%gpu` cells keep some buffers, by number.
+        cell: which notebook cell's messages these are, where that is told; 0 for none.
     """
 
     def __init__(
@@ -64,6 +69,8 @@ class Context:
         support: Mapping[str, frozenset[str]],
         limit_bytes: int | None,
         spill_bytes: int = 0,
+        allocator: Allocator | None = None,
+        around: Callable[[Handler], Handler] | None = None,
     ) -> None:
         self.support = support
         self.generation = generation
@@ -76,7 +83,9 @@ class Context:
         self.table.moved = self.forget_addresses
         self.held = HeldObjects()
         self.scratch = ScratchPools(self)
+        self.allocator = allocator or PerActor()
         self.streams: dict[str, Stream] = {}
+        self._placed: dict[str, Stream] = {}
         self.actors: dict[str, LibraryActor] = {}
         self.routes: dict[type[Operation[Any]], Route] = {}
         self.restarts = {kind.library: 0 for kind in kinds}
@@ -86,6 +95,8 @@ class Context:
         self.cell_names: Callable[[Collection[int]], dict[int, list[str]]] = _none
         self.library_memory: Callable[[], Sequence[tuple[str, int, tuple[str, ...]]]] = tuple
         self.answered = 0
+        self.cell = 0
+        self._around = around
         self._services: dict[object, Any] = {}
         for name in self._kinds:
             self._start(name)
@@ -100,13 +111,33 @@ class Context:
         return cast("S", self._services[kind])
 
     def stream(self, name: str) -> Stream:
-        """Return the stream of this name, made on first use."""
-        stream = self.streams.get(name)
+        """Return the stream of a library, made on first use; others may have the same."""
+        stream = self._placed.get(name)
         if stream is None:
-            backend = self.backend
-            native = backend.user_stream() if name == USER_CODE else backend.native_stream()
-            stream = self.streams[name] = Stream(name, native)
+            place = self.allocator.place(name, self._placed)
+            stream = self.streams.get(place.stream)
+            if stream is None:
+                stream = self.streams[place.stream] = self._make(*place)
+            self._placed[name] = stream
         return stream
+
+    def _make(self, name: str, asked: int) -> Stream:
+        """Make a stream, with the priority that was asked for as far as the device has such."""
+        backend = self.backend
+        if name == USER_CODE:
+            return Stream(name, backend.user_stream())
+        if not asked:
+            return Stream(name, backend.native_stream())
+        priority = min(asked, backend.most_priority)
+        return Stream(name, backend.native_stream(priority), priority, asked)
+
+    def places(self) -> dict[str, tuple[str, int, int]]:
+        """Return each library's stream, with the priority that was asked for and what it has."""
+        return {
+            name: (one.name, one.asked, one.priority)
+            for name, one in self._placed.items()
+            if name in self.actors
+        }
 
     def launched(self) -> int:
         """Return how many operations there were on all streams; any thread."""
@@ -301,6 +332,8 @@ class Context:
         self.actors[name] = actor
         for message, handler in handlers_of(actor).items():
             operands, title = operands_of(message), name_of(message)
+            if self._around is not None:
+                handler = self._around(handler)  # noqa: PLW2901 - the same, and followed
             self.routes[message] = Route(actor, handler, operands, actor.stream, title)
 
 

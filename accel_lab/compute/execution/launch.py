@@ -135,6 +135,7 @@ class Launch:
         self.message = message
         self.spec = spec
         stream.operations += 1
+        stream.seq, stream.kind = seq, type(message)
 
     @property
     def is_decided_later(self) -> bool:
@@ -425,6 +426,7 @@ class Launch:
         if event is not None:
             stream.native.wait(event)
         stream.operations += 1
+        stream.seq, stream.kind = self.seq, type(self.message)
         for storage in self.made_storages():
             storage.write_on(stream)
         written = self.message.overwrites()
@@ -455,7 +457,7 @@ class Launch:
         context, library = self.context, self.message.library
         changes = context.table.changes
         self.prepared = Prepared(
-            call, self.stream, reads, writes, context.restarts, library, changes
+            call, self.stream, reads, writes, context.restarts, library, changes, type(self.message)
         )
 
     def learn_shape(self) -> None:

@@ -22,10 +22,12 @@ class Prepared:
         reads, writes: the buffers that it does so with.
         restarts: how often each library's actor was replaced; the call is `library`'s.
         changes: how often a buffer of the table, or any such actor, had gone by then.
+        kind: what the message is.
     """
 
     __slots__ = (
         "_buffers",
+        "_kind",
         "_library",
         "_memory",
         "_reads",
@@ -46,10 +48,12 @@ class Prepared:
         restarts: Mapping[str, int],
         library: str,
         changes: int,
+        kind: type | str = "",
     ) -> None:
         self.call = call
         self.stream = stream
         self.changes = changes
+        self._kind = kind
         self._restarts, self._library = restarts, library
         self._started = restarts[library]
         self._buffers: tuple[Any, ...] = (*reads, *writes)
@@ -71,6 +75,7 @@ class Prepared:
         """Enqueue it as request `seq`; raises what the driver raises."""
         stream = self.stream
         stream.operations = operation = stream.operations + 1
+        stream.seq, stream.kind = seq, self._kind
         for storage in self._reads:
             storage.used = seq
             if storage.writer is not stream:
@@ -79,6 +84,7 @@ class Prepared:
             storage.used = seq
             if storage.writer is stream and not storage.readers:  # nothing to wait for
                 storage.write_operation = operation
+                storage.write_seq, storage.write_kind = seq, self._kind
             else:
                 storage.write_on(stream)
         self.call()

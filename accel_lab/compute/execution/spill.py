@@ -149,7 +149,7 @@ class Spill:
         stream, before = context.stream("download"), context.active
         try:
             data = context.backend.host_memory(buffer.array.nbytes)
-            stream.operations += 1
+            stream.begin("to the host")
             context.activate(stream)
             storage.read_on(stream)
             context.backend.download(buffer.array, data)
@@ -168,7 +168,7 @@ class Spill:
     def _return(self, buffer: Buffer, now: int) -> None:
         context, away = self._context, self.held[buffer.id]
         stream, before = context.stream("upload"), context.active
-        stream.operations += 1
+        stream.begin("back from the host")
         context.activate(stream)
         try:
             array, nbytes = context.allocate(buffer.shape, buffer.dtype, now)

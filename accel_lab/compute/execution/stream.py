@@ -40,16 +40,42 @@ class NativeStream(Protocol):
 class Stream:
     """A native stream and what it has already waited for."""
 
-    __slots__ = ("name", "native", "operations", "seen", "waited", "waits")
+    __slots__ = (
+        "asked",
+        "kind",
+        "name",
+        "native",
+        "operations",
+        "priority",
+        "seen",
+        "seq",
+        "waited",
+        "waits",
+    )
 
-    def __init__(self, name: str, native: NativeStream) -> None:
+    def __init__(
+        self, name: str, native: NativeStream, priority: int = 0, asked: int | None = None
+    ) -> None:
         self.name = name
         self.native = native
+        self.priority = priority
+        """What it has: work of a higher one is begun first."""
+        self.asked = priority if asked is None else asked
+        """What was asked for."""
         self.operations = 0
+        self.seq = 0
+        """The request that enqueues there now, 0 for none."""
+        self.kind: type | str = ""
+        """What that is."""
         self.waits = 0
         self.seen: dict[Stream, int] = {}
         self.waited: Callable[[], object] | None = None
         """Called after each wait is enqueued, if there is one."""
+
+    def begin(self, kind: str) -> None:
+        """Note that something is enqueued from here on which is no request."""
+        self.operations += 1
+        self.seq, self.kind = 0, kind
 
     def after(self, other: "Stream", operation: int) -> None:
         """Run later work of this stream after `other` has finished its `operation`."""
@@ -76,7 +102,9 @@ class Storage:
         "seen",
         "used",
         "users",
+        "write_kind",
         "write_operation",
+        "write_seq",
         "writer",
     )
 
@@ -89,6 +117,7 @@ class Storage:
         self.seen = False  # whether user code has had it, and may have it still
         self.writer = home
         self.write_operation = home.operations
+        self.write_seq, self.write_kind = home.seq, home.kind  # who has written it last
         self.readers: dict[Stream, int] = {}
 
     def read_on(self, stream: Stream) -> None:
@@ -111,6 +140,7 @@ class Storage:
             self.readers = {}
         self.writer = stream
         self.write_operation = stream.operations
+        self.write_seq, self.write_kind = stream.seq, stream.kind
 
     def release(self) -> None:
         """Order the home stream, to whose pool the memory returns, after every use."""

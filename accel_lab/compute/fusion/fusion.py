@@ -230,6 +230,7 @@ class Fusion:
         fill = context.table.fill
         for step, (array, nbytes) in zip(run.kept, made, strict=True):
             entry = entries[step]
+            stream.seq, stream.kind = entry.seq, type(entry.message)
             storage = Storage(stream, nbytes, label_of(entry.message, entry.seq))
             storage.used = entry.seq
             fill(entry.result, array, shape, entry.spec.dtype, storage)

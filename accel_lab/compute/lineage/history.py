@@ -76,6 +76,7 @@ class History:
         aliasing: which buffers share memory.
         has_lost_needs: since the last cut something was freed, or kept elsewhere.
         elsewhere: the parts of messages to several devices whose bytes another device has.
+        newest: the number of the last message.
         until: when a walk along the messages ends with TimeoutError, as `time.monotonic` tells.
     """
 
@@ -88,7 +89,7 @@ class History:
         self.has_lost_needs = False
         self.elsewhere: Collection[int] = frozenset()
         self.until = math.inf
-        self._newest = 0  # the number of the last message
+        self.newest = 0
         self._failed: dict[int, str] = {}  # how, for people
         self._half_done: set[int] = set()
         self._early: dict[int, Failed] = {}  # those told of before their messages
@@ -103,7 +104,7 @@ class History:
     def add(self, step: Step) -> None:
         """Enter the next message."""
         self.steps.append(step)
-        self._newest = step.seq
+        self.newest = step.seq
         if self._early and (early := self._early.pop(step.seq, None)) is not None:
             self._note_failure(early)
         for id_ in step.makes:
@@ -119,7 +120,7 @@ class History:
         """Take in a fact of the record."""
         if isinstance(marker, Failed):
             self._failed[marker.seq] = f"its message failed: {marker.kind}: {marker.text}"
-            if marker.seq > self._newest:
+            if marker.seq > self.newest:
                 # Sent first and recorded then: the answer may have come between.
                 self._early[marker.seq] = marker
             else:
@@ -442,7 +443,7 @@ class History:
                 before = self._given_up[id_]
                 self._given_up[id_] = before._replace(changed=max(at, before.changed))
             elif id_ not in named:
-                self._given_up[id_] = GivenUp(self._newest, why, at)
+                self._given_up[id_] = GivenUp(self.newest, why, at)
 
     def forget(self) -> None:
         """Forget all messages."""
@@ -491,7 +492,7 @@ class History:
     def _keep(self, kept: set[int], wanted: set[int], of_interest: Iterable[int]) -> None:
         """Forget all messages but these, and all that nobody asks for without them."""
         self.steps = [step for step in self.steps if step.seq in kept]
-        self._early = {s: early for s, early in self._early.items() if s > self._newest}
+        self._early = {s: early for s, early in self._early.items() if s > self.newest}
         for seq in self._failed.keys() - kept - self._early.keys():
             del self._failed[seq]
         self._half_done.intersection_update(kept)

@@ -210,6 +210,25 @@ class Lineage:
             missing = [id_ for id_ in ids if id_ not in there]
             return self._history.aliasing.sharing_each(missing, there)
 
+    @property
+    def newest(self) -> int:
+        """The number of the last message that was read."""
+        with self._lock:
+            self.read()
+            return self._history.newest
+
+    def families(self, ids: Collection[int]) -> list[set[int]]:
+        """Return these buffers in sets of which no two may share memory."""
+        with self._lock:
+            self.read()
+            each = self._history.aliasing.sharing_each(ids, ids)
+        found: list[set[int]] = []
+        for id_, sharing in each.items():
+            joined = {id_}.union(sharing, *(one for one in found if not one.isdisjoint(sharing)))
+            found = [one for one in found if one.isdisjoint(joined)]
+            found.append(joined)
+        return found
+
     def digests(self, wanted: Iterable[int], without: Collection[int] = ()) -> dict[int, str]:
         """Return the digests of what these buffers held, of those where that was recorded.
 

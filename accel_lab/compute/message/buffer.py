@@ -26,6 +26,7 @@ from accel_lab.uncopied import Uncopied
 
 if TYPE_CHECKING:
     from accel_lab.compute.device import Device
+    from accel_lab.compute.message.builtin import Write
     from accel_lab.compute.message.durability import Durability
 
 
@@ -100,6 +101,8 @@ class Ref(Reply[R]):
     device: "Device"
     known: bool
     """Whether its shape and dtype are known by now; never of what is no array."""
+    waits = False
+    """Whether it is to be made when somebody first uses it: of a session that was opened again."""
 
     def __init__(
         self, pump: Pump, origin: object, device: "Device", owner: Owner, generation: int
@@ -308,6 +311,15 @@ class AccelRef(Ref["AccelRef"], Operators):
         shape, dtype = (self.shape, self.dtype) if self.known else (None, None)
         name = None if dtype is None else str(dtype)
         return AccelToken(self.device.name, self.id, self.generation, shape, name)
+
+    @property
+    def last_write(self) -> "Reply[Write]":
+        """What wrote it last, of all that was sent until now: stream, message, place there.
+
+        Its context answers whatever its streams are at, so nothing waits for the write itself.
+        `x.last_write.result()` is a `Write`.
+        """
+        return self.device.last_write(self)
 
     def _what(self) -> str:
         if not self.known:

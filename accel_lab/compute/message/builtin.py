@@ -33,6 +33,13 @@ class Free(Operation[None], frozen=True, array_like=True, eq=False, tag=1):
     ids: list[int]
 
 
+class CellBegan(Operation[None], frozen=True, array_like=True, eq=False, tag=32):
+    """The messages behind it are this cell's, 0 for a program's; where somebody traces them."""
+
+    fence: ClassVar[bool] = True
+    number: int
+
+
 class Put(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=2):
     """Make a buffer of `data`, an array's bytes in C order, at most 16 KiB."""
 
@@ -181,6 +188,33 @@ class Fetch(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=30)
         return Spec(self.shape, self.dtype)
 
 
+class Write(NamedTuple):
+    """What wrote a buffer last, of all that its context was sent until then.
+
+    Attributes:
+        stream: on which it is enqueued, by its name; `event.record(gpu, write.library)` is behind.
+        sequence: which of that stream's operations it is, from 1; that of an event behind it is
+            the same or higher.
+        request: its message's number, as in the journal; 0 if it was none, as what brings a buffer
+            back from the host.
+        kind: what it is, as "Gemm".
+        library: whose message it is; "" if it was none.
+    """
+
+    stream: str
+    sequence: int
+    request: int
+    kind: str
+    library: str
+
+
+class LastWrite(Operation[Write], frozen=True, array_like=True, eq=False, tag=31):
+    """Tell what wrote `x` last; answered at once, whatever the streams are at."""
+
+    library: ClassVar[str] = "upload"
+    x: AccelRef
+
+
 class Unmap(Operation[None], frozen=True, array_like=True, eq=False, tag=18):
     """Close what `CopyIn` has opened by this handle; answered when it is, also if it was not open.
 
@@ -212,8 +246,8 @@ class Release(Operation[None], frozen=True, array_like=True, eq=False, tag=26):
     failed: tuple[int, ...] = ()
 
 
-OF_TABLE = frozenset((Free, Withhold, Release))
-"""What no library does: it changes the table of buffers."""
+OF_TABLE = frozenset((Free, Withhold, Release, CellBegan))
+"""What no library does: it changes the table of buffers, or says whose messages follow."""
 
 
 class Download(Operation[Any], frozen=True, array_like=True, eq=False, tag=5):

@@ -71,6 +71,7 @@ class Operation(Message[R], frozen=True, array_like=True, eq=False):
     Attributes:
         library: who executes it.
         dtypes: those for which every backend has it, but for what its own table says.
+        lacking: what to do where a backend has it for no dtype at all.
         timeout_s: how long it may execute when nobody says otherwise.
         written: the field of the buffers that it changes, if there is such a field.
         aliased: the field of the buffer whose memory the result shares.
@@ -88,6 +89,7 @@ class Operation(Message[R], frozen=True, array_like=True, eq=False):
 
     library: ClassVar[str] = ""
     dtypes: ClassVar[frozenset[str] | None] = None
+    lacking: ClassVar[str] = ""
     timeout_s: ClassVar[float | None] = DEFAULT_TIMEOUT_S
     written: ClassVar[str] = "out"
     aliased: ClassVar[str] = ""

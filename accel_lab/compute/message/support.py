@@ -52,6 +52,8 @@ def name_of(kind: type[Operation[Any]]) -> str:
 def _refusal(
     support: Mapping[str, frozenset[str]], name: str, message: Operation[Any], backend: str
 ) -> UnsupportedDtype:
+    if message.lacking and not support.get(name):
+        return UnsupportedDtype(f"{backend} has no {name}; {message.lacking}")
     if name in support:
         has = f"it has {name} of {', '.join(sorted(support[name])) or 'no dtype'}"
         if message.operands() and support[name] | {message.dtype_key} <= _CONVERTIBLE:

@@ -365,6 +365,9 @@ class Outbox:
         if self._sender is not origin:
             self._sender = origin
             self.senders.begin(seq, origin.cell)
+            link = self._connection.link
+            if self._queue.cells is not None and link is not None:
+                self._queue.tell_cell(link, seq)
 
     def _sent_unrecorded_by(self, seq: int, origin: cell_origin.Origin | None) -> None:
         """Note the same of a request that the record does not have; the lock is held.

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from accel_lab.compute.lineage.recorded_message import WITHHOLD, decode, encode
 from accel_lab.compute.lineage.recorder import Recorder
-from accel_lab.compute.message.builtin import Free
+from accel_lab.compute.lineage.senders import Senders
+from accel_lab.compute.message.builtin import CellBegan, Free
 from accel_lab.compute.wire.codec import encode_entry
 from accel_lab.compute.wire.link import Link
 
@@ -22,6 +23,7 @@ class SendQueue:
         waiting: the encoded messages that wait for a context, by number and in order.
         freed: the buffers of which no context knows yet that they are freed. Finalizers append to
             it, in any thread at any moment.
+        cells: says which cell has sent a message, where contexts are told that.
     """
 
     def __init__(self, recorder: Recorder | None) -> None:
@@ -29,6 +31,8 @@ class SendQueue:
         self.ids = itertools.count(1)
         self.waiting: dict[int, bytes] = {}
         self.freed: deque[int] = deque()
+        self.cells: Senders | None = None
+        self._told_cell: int | None = None
         self._recorder = recorder
 
     def number(self) -> int:
@@ -39,9 +43,20 @@ class SendQueue:
     def send_to(self, link: Link) -> None:
         """Send what has waited, in order."""
         waiting, self.waiting = self.waiting, {}
-        for data in waiting.values():
+        self._told_cell = None
+        for seq, data in waiting.items():
+            if self.cells is not None:
+                self.tell_cell(link, seq)
             link.send(data, idle=False)
         link.flush()
+
+    def tell_cell(self, link: Link, seq: int) -> None:
+        """Tell a context which cell has sent a message, ahead of it, where that is another one."""
+        assert self.cells is not None
+        cell = self.cells.cell_of(seq) or 0
+        if cell != self._told_cell:
+            self._told_cell = cell
+            link.send(encode_entry(0, 0, None, CellBegan(cell)), idle=False)
 
     def free(self) -> bytes:
         """Encode what has been freed, and record it."""

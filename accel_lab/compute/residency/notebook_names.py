@@ -95,21 +95,27 @@ def below(name: str, value: Any, space: Namespace) -> Iterator[tuple[str, Ref[An
     """Yield the handles at a name of the namespace and directly inside what is there."""
     kind = type(value)
     if issubclass(kind, Ref):
-        if not (name[1:].isdigit() and int(name[1:]) in space.get("Out", ())):  # _5 is Out[5]
+        is_output = name[1:].isdigit() and int(name[1:]) in space.get("Out", ())  # _5 is Out[5]
+        if not kind.waits and not is_output:
             yield name, value
     elif issubclass(kind, _NEVER) or name in _LISTS_OF_TEXT:
         return
     elif issubclass(kind, dict):
         for key, item in list(itertools.islice(dict.items(value), ITEMS)):
-            if issubclass(type(item), Ref):
+            if _is_handle(type(item)):
                 yield f"{name}[{_written(key)}]", item
     elif issubclass(kind, list | tuple):
         base: type[Any] = list if issubclass(kind, list) else tuple
         for index, item in enumerate(base.__getitem__(value, slice(ITEMS))):
-            if issubclass(type(item), Ref):
+            if _is_handle(type(item)):
                 yield f"{name}[{index}]", item
     else:
         yield from _attributes(name, value)
+
+
+def _is_handle(kind: type) -> bool:
+    """Whether something of this type is the handle of a buffer that is there."""
+    return issubclass(kind, Ref) and not kind.waits
 
 
 def _attributes(name: str, value: Any) -> Iterator[tuple[str, Ref[Any]]]:
@@ -117,11 +123,11 @@ def _attributes(name: str, value: Any) -> Iterator[tuple[str, Ref[Any]]]:
         if field == "__dict__":
             own = object.__getattribute__(value, field)
             for key, item in list(itertools.islice(dict.items(own), ITEMS)):
-                if issubclass(type(item), Ref):
+                if _is_handle(type(item)):
                     yield f"{name}.{key}", item
         else:
             item = object.__getattribute__(value, field)
-            if issubclass(type(item), Ref):
+            if _is_handle(type(item)):
                 yield f"{name}.{field}", item
 
 

@@ -19,6 +19,7 @@ class ContextHealth:
         libraries: those that it has.
         library_restarts: how often each of them was replaced; written where the wire is read.
         statistics: what each of them counts.
+        streams: each one's stream, the priority that was asked for it and what it has.
     """
 
     def __init__(self) -> None:
@@ -29,6 +30,7 @@ class ContextHealth:
         self.libraries: list[str] = []
         self.library_restarts: dict[str, int] = {}
         self.statistics: dict[str, dict[str, int]] = {}
+        self.streams: dict[str, tuple[str, int, int]] = {}
         self._heard = 0.0
 
     def starts(self) -> None:
@@ -39,7 +41,7 @@ class ContextHealth:
         """A context is up; `empty` when it gets nothing back of what the last one held."""
         self._heard = time.monotonic()
         self.model, self.total_bytes, self.libraries = born.model, born.total_bytes, born.libraries
-        self.capability = born.capability
+        self.capability, self.streams = born.capability, born.streams
         self.library_restarts, self.statistics = {}, {}
         if empty:
             self.used_bytes = 0

@@ -35,6 +35,7 @@ from accel_lab.compute.supervision.context_loss import (
     not_started,
     what_to_do,
 )
+from accel_lab.compute.supervision.device_records import DeviceRecords
 from accel_lab.compute.supervision.sampler import DeviceSampler
 from accel_lab.compute.supervision.shared_services import SharedServices
 from accel_lab.compute.suspension.suspension import Suspension
@@ -58,6 +59,7 @@ from accel_lab.compute.wire.side_channel import (
     DropSegment,
     Expired,
     Heartbeat,
+    Recorded,
     Segment,
     StartFailed,
     Traced,
@@ -114,6 +116,7 @@ class ContextSupervisor:
         self.environment = environment()  # what the context has been told of
         self.reopen_after_s = 60.0
         self.sampler = DeviceSampler(self, self._cells_since)
+        self.records = DeviceRecords(name, self._ask, self._cell_of)
         self.recovery: Recovery | None = None
         self.suspension = Suspension(self, services.event_loop)
 
@@ -165,6 +168,9 @@ class ContextSupervisor:
                 services.fuse,
                 [os.fsencode(place) for place in here.path],
                 os.fsencode(here.folder),
+                services.allocator,
+                services.strategy,
+                list(services.trace),
             ),
             lambda packet: self._packet(process, packet),
         )
@@ -262,6 +268,15 @@ class ContextSupervisor:
         """Return which cells have sent a request and all later ones."""
         return self.requests.outbox.senders.since(seq)
 
+    def _cell_of(self, seq: int) -> int | None:
+        """Return which cell has sent a request."""
+        return self.requests.outbox.senders.cell_of(seq)
+
+    def _ask(self, packet: Downward) -> bool:
+        """Send a control packet; whether there is a context to answer it."""
+        process = self.process
+        return process is not None and process.tell(packet)
+
     def tell(self, packet: Downward, *fds: int) -> None:
         """Send a control packet to the context, if there is one; any thread."""
         process = self.process
@@ -305,6 +320,7 @@ class ContextSupervisor:
             return
         self._hurry()
         self._services.event_loop.call_soon(self.sampler.lost)
+        self._services.event_loop.call_soon(self.records.lost)
         repeats = False
         if self.recovery is not None and in_flight is not None:
             repeats = self.recovery.repeats_a_loss
@@ -467,6 +483,8 @@ class ContextSupervisor:
                 # So that the tree says what the blocks do.
                 self.health.used_bytes = packet.used_bytes
             self.sampler.heard(packet)
+        elif isinstance(packet, Recorded):
+            self.records.heard(packet)
         elif isinstance(packet, Expired):
             why = f"request {packet.seq} ran longer than its {packet.timeout_s:g} s"
             if packet.group:

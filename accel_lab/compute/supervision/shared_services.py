@@ -10,6 +10,7 @@ from accel_lab.actor.events import EventStream
 from accel_lab.compute.arena.arena import Arena
 from accel_lab.compute.output.output_queue import OutputQueue
 from accel_lab.compute.process.bound_process import ProcessSource
+from accel_lab.compute.streams import Allocator, Strategy
 from accel_lab.compute.supervision.unclaimed_failures import UnclaimedFailures
 
 
@@ -19,6 +20,7 @@ class SharedServices(msgspec.Struct, frozen=True):
     Attributes:
         event_loop: the system thread, which supervises and waits for nobody.
         patient: the thread that writes for the front end and frees garbage, which may take long.
+        trace: what follows the messages of contexts: `nvtx`, `cupti`.
         busy: say whether the calling thread is in the middle of what others wait for.
     """
 
@@ -34,6 +36,9 @@ class SharedServices(msgspec.Struct, frozen=True):
     spill_bytes: int
     spin_s: float
     fuse: bool
+    allocator: Allocator
+    strategy: Strategy
+    trace: tuple[str, ...] = ()
     busy: list[Callable[[], bool]] = []
 
     def telling(self, events: EventStream) -> Self:

@@ -28,7 +28,8 @@ def node_of(supervisor: ContextSupervisor, root: str) -> Node:
             mailbox=load.waiting.get(library, 0),
             in_flight=load.running.get(library, 0),
             restarts=health.library_restarts.get(library, 0),
-            detail=_statistics(health.statistics.get(library)),
+            detail=_library(library, health.streams, health.statistics.get(library)),
+            stream=health.streams.get(library, ("",))[0],
         )
         for library in health.libraries
     )
@@ -81,6 +82,17 @@ def _kept(supervisor: ContextSupervisor) -> Iterator[tuple[str, int]]:
 def _process(process: BoundProcess) -> str:
     where = f" on {process.place}" if process.place else ""
     return f"process {process.pid}{where}"
+
+
+def _library(
+    library: str, streams: Mapping[str, tuple[str, int, int]], counted: Mapping[str, int] | None
+) -> str:
+    """Write a library's stream, if that is no plain one of its own, and its counters in a line."""
+    stream, asked, priority = streams.get(library, (library, 0, 0))
+    told = [f"on {stream}"] if stream != library else []
+    if asked:
+        told.append(f"priority {priority}{f' of {asked} asked for' if asked != priority else ''}")
+    return ", ".join(filter(None, [*told, _statistics(counted)]))
 
 
 def _statistics(counted: Mapping[str, int] | None) -> str:

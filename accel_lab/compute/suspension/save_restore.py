@@ -321,7 +321,7 @@ def _read(files: Stripes, at: int, nbytes: int) -> bytes:
 def _streaming(context: "Context", name: str) -> Iterator[Stream]:
     """Enqueue on a stream of this name."""
     stream, before = context.stream(name), context.active
-    stream.operations += 1
+    stream.begin("suspension" if name == "download" else "resumption")
     context.activate(stream)
     try:
         yield stream

@@ -118,13 +118,17 @@ class LibraryRestarted(msgspec.Struct, frozen=True, array_like=True, tag=7):
 
 
 class Born(msgspec.Struct, frozen=True, array_like=True, tag=8):
-    """The context is up: its process, what it drives, and its library actors."""
+    """The context is up: its process, what it drives, and its library actors.
+
+    `streams` has each library's stream, the priority that was asked for it and what it has.
+    """
 
     pid: int
     model: str
     total_bytes: int
     libraries: list[str]
     capability: float = 0.0
+    streams: dict[str, tuple[str, int, int]] = {}
 
 
 class Crowded(msgspec.Struct, frozen=True, array_like=True, tag=9):

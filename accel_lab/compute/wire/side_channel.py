@@ -9,8 +9,10 @@ from typing import TypeAlias
 
 import msgspec
 
+from accel_lab.compute.events.device_work import DeviceWork
 from accel_lab.compute.events.samples import Block, Slice
 from accel_lab.compute.machine import seqpacket
+from accel_lab.compute.streams import Allocator, PerActor, Polled, Strategy
 
 SPILLED = "bytes on the host"
 """Among the counters of `upload` in a heartbeat: what has given way to other buffers."""
@@ -31,6 +33,9 @@ class Bind(msgspec.Struct, frozen=True, array_like=True, tag=1):
     fuse: bool
     sys_path: list[bytes]
     folder: bytes
+    allocator: Allocator = PerActor()
+    strategy: Strategy = Polled()
+    trace: list[str] = []
 
 
 class Segment(msgspec.Struct, frozen=True, array_like=True, tag=2):
@@ -84,6 +89,12 @@ class GroupWord(msgspec.Struct, frozen=True, array_like=True, tag=8):
     cancelled: bool = False
 
 
+class Flush(msgspec.Struct, frozen=True, array_like=True, tag=9):
+    """Say what the device's own records have of it; `number` tells the answers apart."""
+
+    number: int
+
+
 class StartFailed(msgspec.Struct, frozen=True, array_like=True, tag=11):
     """The device could not be opened."""
 
@@ -133,10 +144,23 @@ class Traced(msgspec.Struct, frozen=True, array_like=True, tag=15):
     last: bool
 
 
+class Recorded(msgspec.Struct, frozen=True, array_like=True, tag=16):
+    """Some of the device's own records; `last` of an answer to Flush.
+
+    `why` says what has failed.
+    """
+
+    number: int
+    works: list[DeviceWork]
+    dropped: int
+    last: bool
+    why: str = ""
+
+
 Downward: TypeAlias = (
-    Bind | Segment | DropSegment | CancelRequests | Look | Collected | Keep | GroupWord
+    Bind | Segment | DropSegment | CancelRequests | Look | Collected | Keep | GroupWord | Flush
 )
-Upward: TypeAlias = StartFailed | Heartbeat | Expired | Blocks | Traced
+Upward: TypeAlias = StartFailed | Heartbeat | Expired | Blocks | Traced | Recorded
 
 _encode = msgspec.msgpack.Encoder().encode
 _downward = msgspec.msgpack.Decoder(Downward)

@@ -118,7 +118,7 @@ class Repeater:
             buffers.spoil(step, "its message was refused")
             return NotSent(step, str(error), error)
         buffers.touched(step)
-        made = _made(step, message, reply)
+        made = made_by(step, message, reply)
         if step.made:
             for id_, ref in made.items():
                 buffers.enter(id_ or step.made, ref, step.shares)
@@ -196,10 +196,8 @@ class Repeater:
         data = self._journal.content(point.key)
         if data is None:
             return
-        value = np.frombuffer(data, numpy_dtype(point.dtype)).reshape(point.shape)
-        ref = self.device(entry).put(value.transpose(point.axes) if point.axes else value)
-        if point.axes:
-            ref = array.transpose(ref, [point.axes.index(axis) for axis in range(value.ndim)])
+        device = self.device(entry)
+        ref = restored(device, data, point.shape, point.dtype, point.axes)
         buffers.mend(point.id, ref)
 
 
@@ -224,7 +222,7 @@ def _refs_in(value: Any) -> Iterable[Ref[Any]]:
     return finder.found.values()
 
 
-def _made(step: Step, message: Operation[Any], reply: Reply[Any]) -> dict[int, Ref[Any]]:
+def made_by(step: Step, message: Operation[Any], reply: Reply[Any]) -> dict[int, Ref[Any]]:
     """Return the buffers that hold the results of a message, as `Sent` does."""
     if isinstance(reply, ResultsReply):
         ids, refs = step.makes or step.writes, tuple(reply.refs)
@@ -236,6 +234,17 @@ def _made(step: Step, message: Operation[Any], reply: Reply[Any]) -> dict[int, R
         return {0: reply} if isinstance(reply, Ref) else {}
     out = getattr(message, "out", None)
     return {} if out is None else {0: out}
+
+
+def restored(
+    device: Device, data: bytes, shape: tuple[int, ...], dtype: str, axes: tuple[int, ...]
+) -> Ref[Any]:
+    """Return a buffer of bytes that a checkpoint has kept, with its axes in memory as they were."""
+    value = np.frombuffer(data, numpy_dtype(dtype)).reshape(shape)
+    ref = device.put(value.transpose(axes) if axes else value)
+    if not axes:
+        return ref
+    return array.transpose(ref, [axes.index(axis) for axis in range(value.ndim)])
 
 
 def outcome(reply: Reply[Any]) -> AccelError | None:

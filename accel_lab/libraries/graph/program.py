@@ -147,7 +147,7 @@ class Program:
     def _actor(self, library: str) -> LibraryActor:
         actor = self._actors.get(library)
         if actor is None:
-            if library == self.stream.name:  # a graph in a graph: it has its own
+            if library == "graph":  # a graph in a graph: it has its own
                 return self.context.actors[library]
             actor = self._actors[library] = self.context.another(library, self.stream)
             keep_all(actor.lib)

@@ -107,6 +107,7 @@ class Arguments:
         for storage in self._writes:
             if storage.writer is stream and not storage.readers:  # nothing to wait for
                 storage.write_operation = stream.operations
+                storage.write_seq, storage.write_kind = stream.seq, stream.kind
             else:
                 storage.write_on(stream)
 

@@ -16,12 +16,14 @@ from accel_lab.compute.wire.codec import Answer
 from accel_lab.libraries.authoring.operand import array_of
 from accel_lab.libraries.jit.arguments import Arguments
 from accel_lab.libraries.jit.kernel import Kernel
+from accel_lab.libraries.jit.launchable import Launchable
 from accel_lab.libraries.jit.limits import Limits
 from accel_lab.libraries.jit.messages import (
     Compile,
     Extents,
     InspectKernel,
     KernelFacts,
+    KernelOf,
     LaunchKernel,
     Triple,
 )
@@ -33,9 +35,11 @@ __all__ = [
     "InspectKernel",
     "Kernel",
     "KernelFacts",
+    "KernelOf",
     "LaunchKernel",
     "compile",
     "inspect_kernel",
+    "kernel_of",
     "launch_kernel",
 ]
 
@@ -64,8 +68,22 @@ def compile(  # noqa: A001 - the word for it
     return Kernel(device, source, name, options, headers, globals)
 
 
+def kernel_of(module: Any, name: str, parameters: str = "") -> Launchable:
+    """Take a kernel out of a module: the same as `module.kernel(name)`; does not block.
+
+    Parameters:
+        module: what `module.compile` or `module.load` has returned.
+        parameters: its C++ types, where the module does not tell them.
+
+    Raises:
+        StaleRef: the module was unloaded.
+    """
+    kernel: Launchable = module.kernel(name, parameters)
+    return kernel
+
+
 def launch_kernel(
-    kernel: Kernel,
+    kernel: Launchable,
     grid: Extents,
     block: Extents,
     args: Iterable[Any] = (),
@@ -89,7 +107,7 @@ def launch_kernel(
     )
 
 
-def inspect_kernel(kernel: Kernel) -> Reply[KernelFacts]:
+def inspect_kernel(kernel: Launchable) -> Reply[KernelFacts]:
     """Ask what became of a kernel: the same as its `inspect`."""
     return kernel.inspect()
 
@@ -149,10 +167,16 @@ class JitActor(LibraryActor):
         def keep(built: Any) -> None:
             kernel = self.lib.load(built)
             launch.keep(kernel)
-            limits = pickle.dumps(kernel.limits)  # so that a launch is refused at the call
-            launch.finish = lambda: [Answer(launch.seq, limits, True, [])]  # noqa: FBT003
+            _tell_limits(kernel, launch)
 
         launch.defer(lambda: self.lib.build(m), keep)
+
+    @handles(KernelOf)
+    def kernel_of(self, m: KernelOf, launch: Launch) -> None:
+        """Keep a kernel of a module here, as all kernels, whose code the module counts."""
+        kernel = launch.read(m.module).kernel(m.name, m.parameters)
+        launch.keep(kernel, 0)
+        _tell_limits(kernel, launch)
 
     @handles(LaunchKernel)
     def launch_kernel(self, m: LaunchKernel, launch: Launch) -> None:
@@ -188,3 +212,9 @@ class JitActor(LibraryActor):
     def statistics(self) -> Mapping[str, int]:
         """Count kernels, and how often the disk had one."""
         return self.lib.statistics()
+
+
+def _tell_limits(kernel: Loaded, launch: Launch) -> None:
+    """Answer with what a launch may have, so that one is refused at the call."""
+    limits = pickle.dumps(kernel.limits)
+    launch.finish = lambda: [Answer(launch.seq, limits, True, [])]  # noqa: FBT003

@@ -1,7 +1,6 @@
 """The messages of `jit`: compile a kernel, launch it, inspect it."""
 
 import math
-import re
 from collections.abc import Iterable
 from functools import lru_cache
 from itertools import zip_longest
@@ -10,9 +9,10 @@ from typing import Any, ClassVar, NamedTuple, SupportsIndex, TypeAlias
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.handle import Handle
 from accel_lab.compute.message.operation import Operation
-from accel_lab.errors import CompileError, InvalidArgument
+from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.authoring.shape import ints
 from accel_lab.libraries.jit.limits import Limits
+from accel_lab.libraries.jit.program import as_compiled, base_of, require_names, require_source
 
 Extents: TypeAlias = SupportsIndex | tuple[SupportsIndex, ...]
 Triple: TypeAlias = tuple[int, int, int]
@@ -26,14 +26,6 @@ MAX_EXTENT = 2**31 - 1
 MAX_GRID = (MAX_EXTENT, 65535, 65535)
 MAX_NDIM = 3
 _INTS = frozenset((int,))
-
-_NAME = re.compile(r"(?:[A-Za-z_]\w*::)*(?P<base>[A-Za-z_]\w*)\s*(?:<.*>)?")
-_HEADER = re.compile(r"\w[\w.+-]*(?:/\w[\w.+-]*)*")
-_OPTIONS = re.compile(
-    r"--?std=c\+\+(?:17|20)|-[DU][A-Za-z_]\w*(?:=.*)?|--?use_fast_math|--?fmad=(?:true|false)"
-    r"|--?maxrregcount=\d+|-lineinfo|--generate-line-info|-w",
-    re.DOTALL,
-)
 
 
 class KernelFacts(NamedTuple):
@@ -62,6 +54,10 @@ class CompiledKernel:
     """A kernel of a context, compiled and loaded."""
 
 
+class LoadedModule:
+    """Kernels and variables of a context that were loaded together; `module` makes it."""
+
+
 class Compile(Operation[Handle[CompiledKernel]], frozen=True, array_like=True, eq=False, tag=260):
     """Compile the kernel `name` of CUDA C++ `source`; the answer is a handle to launch it by.
 
@@ -78,27 +74,13 @@ class Compile(Operation[Handle[CompiledKernel]], frozen=True, array_like=True, e
 
     def infer(self) -> None:
         """Refuse what no compiler takes."""
-        texts = (self.source, *self.headers.values())
-        for text in (*self.headers.values(), *self.headers, *self.options):
-            if not isinstance(text, str):
-                raise InvalidArgument(f"Compile takes options and headers as str, not {text!r}")
-        if any("\0" in text for text in texts):
-            raise InvalidArgument("Compile: a source or header ends at its first NUL character")
-        for header in self.headers:
-            if _HEADER.fullmatch(header) is None:
-                raise InvalidArgument(
-                    f'Compile: a header is named as #include names it, "my/part.h", not {header!r}'
-                )
-        found = _NAME.fullmatch(self.name.strip())
-        if found is None:
-            raise InvalidArgument(
-                f'Compile: name is a kernel\'s, as "scale" or "scale<float, 4>", not {self.name!r}'
-            )
-        if not any(re.search(rf"\b{found['base']}\b", text) for text in texts):
-            raise InvalidArgument(f"Compile: nothing in the source is called {found['base']}")
-        for option in self.options:
-            if _OPTIONS.fullmatch(option) is None:
-                raise InvalidArgument(_unknown_option(option))
+        require_source("Compile", self.source, self.headers, self.options)
+        require_names("Compile", (self.name,), (self.source, *self.headers.values()))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The one kernel."""
+        return (self.name,)
 
     @property
     def text(self) -> str:
@@ -113,9 +95,7 @@ class Compile(Operation[Handle[CompiledKernel]], frozen=True, array_like=True, e
     @property
     def base(self) -> str:
         """The kernel's name without namespaces and template arguments."""
-        found = _NAME.fullmatch(self.name.strip())
-        assert found is not None
-        return found["base"]
+        return base_of(self.name)
 
     @property
     def file(self) -> str:
@@ -208,22 +188,25 @@ class LaunchKernel(Operation[None], frozen=True, array_like=True, eq=False, tag=
         return ""
 
 
+class KernelOf(Operation[Handle[CompiledKernel]], frozen=True, array_like=True, eq=False, tag=591):
+    """Take a kernel out of a module; the answer is a handle to launch it by.
+
+    `parameters` are its C++ types, "float*, const float*, int", where the module tells none.
+    """
+
+    library: ClassVar[str] = "jit"
+    dtypes: ClassVar = frozenset({""})
+    module: Handle[LoadedModule]
+    name: str
+    parameters: str = ""
+
+
 class InspectKernel(Operation[KernelFacts], frozen=True, array_like=True, eq=False, tag=262):
     """Tell what became of a kernel: its parameters, its files, the compiler's warnings."""
 
     library: ClassVar[str] = "jit"
     dtypes: ClassVar = frozenset({""})
     kernel: Handle[CompiledKernel]
-
-
-def as_compiled(text: str) -> str:
-    """Return a source without what some editors add: a byte order mark, CR, Ctrl-Z at its end.
-
-    What stands before it in a compiler's file would make an error of a mark, and a backslash
-    before CR joins no lines for every compiler. The lines keep their numbers.
-    """
-    plain = text.removeprefix("\ufeff").removesuffix("\x1a")
-    return plain.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def triples(grid: Extents, block: Extents) -> tuple[Triple, Triple]:
@@ -257,18 +240,6 @@ def _triples(axes: int, *extents: SupportsIndex) -> tuple[Triple, Triple]:
     return blocks, threads
 
 
-def compile_error(program: Compile, log: str, why: str = "") -> CompileError:
-    """Return what a failed compilation raises; `why` replaces the first line of its text."""
-    text = f"{why or f'{program.name} does not compile'}:\n{log}"
-    if not re.search(rf"{re.escape(program.file)}[(:]\d", log):
-        text += (
-            f"\nNo line of {program.file} is wrong by itself: look for a missing brace at its end, "
-            f"and whether {program.base} is one __global__ function, returns void, and is given "
-            "all its template arguments."
-        )
-    return CompileError(text, log=log, name=program.name)
-
-
 def _tuple(extents: Any) -> tuple[Any, ...]:
     if isinstance(extents, int | tuple):
         return extents if isinstance(extents, tuple) else (extents,)
@@ -282,13 +253,3 @@ def _triple(name: str, value: tuple[SupportsIndex, ...]) -> Triple:
         raise InvalidArgument(f"{name} is one to three positive integers, not {value!r}")
     x, y, z = (*extents, 1, 1)[:MAX_NDIM]
     return x, y, z
-
-
-def _unknown_option(option: Any) -> str:
-    text = (
-        f"Compile: option {option!r} is not one of -std=c++17, -std=c++20, -Dname=value, -Uname, "
-        "--use_fast_math, --fmad=true, --fmad=false, --maxrregcount=n, -lineinfo and -w"
-    )
-    if str(option).startswith(("-I", "--include-path", "-include")):
-        return f"{text}; give the text of a header in headers={{name: text}}"
-    return text

@@ -57,17 +57,33 @@ class Holder(Protocol):
 
 
 class Globals(MutableMapping[str, AccelRef]):
-    """The variables of a source that have buffers, by name; kernels may share one of these.
+    """The variables of a source or a module that have buffers; kernels may share one of these.
 
     To set one, give it a buffer or an array, which is copied to the device. What it answers with
     is the buffer: `get()` it for the value.
+
+    Parameters:
+        declared: the variables by name, and whether each is a constant; None where nothing tells.
+            A function is called for them when the first is set.
     """
 
-    def __init__(self, device: "Device", texts: Iterable[str]) -> None:
-        self._device = device
-        self.declared = declared_in(texts)
+    def __init__(
+        self,
+        device: "Device",
+        declared: Mapping[str, bool] | Callable[[], Mapping[str, bool] | None],
+    ) -> None:
+        self.device = device
+        self._declared: Any = declared
         self._refs: dict[str, AccelRef] = {}
         self.given: tuple[tuple[str, ...], tuple[str, ...], tuple[AccelRef, ...]] = ((), (), ())
+
+    @property
+    def declared(self) -> Mapping[str, bool] | None:
+        """The variables there are, and whether each is a constant; None where nothing tells."""
+        if callable(self._declared):
+            self._declared = self._declared()
+        declared: Mapping[str, bool] | None = self._declared
+        return declared
 
     def __setitem__(self, name: str, value: Any) -> None:
         """Give a variable a buffer.
@@ -75,13 +91,14 @@ class Globals(MutableMapping[str, AccelRef]):
         Raises:
             InvalidArgument: the source declares no such variable.
         """
-        if name not in self.declared:
-            known = ", ".join(self.declared) or "none"
+        declared = self.declared
+        if declared is not None and name not in declared:
+            known = ", ".join(declared) or "none"
             text = (
                 f"the source has no __constant__ or __device__ variable {name!r}; it has: {known}"
             )
             raise InvalidArgument(text)
-        ref = value if isinstance(value, AccelRef) else self._device.put(np.asarray(value))
+        ref = value if isinstance(value, AccelRef) else self.device.put(np.asarray(value))
         self._refs[name] = ref
         self._sort()
 
@@ -101,8 +118,9 @@ class Globals(MutableMapping[str, AccelRef]):
         return len(self._refs)
 
     def _sort(self) -> None:
-        constants = tuple(name for name in self._refs if self.declared[name])
-        variables = tuple(name for name in self._refs if not self.declared[name])
+        declared = self.declared or {}
+        constants = tuple(name for name in self._refs if declared.get(name))
+        variables = tuple(name for name in self._refs if not declared.get(name))
         refs = tuple(self._refs[name] for name in (*constants, *variables))
         self.given = constants, variables, refs
 

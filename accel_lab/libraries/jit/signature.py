@@ -9,7 +9,10 @@ import struct
 from typing import NamedTuple
 
 TABLE = "accel_lab_signature"
-"""The symbol of the table, for 32-bit words: MAGIC, the number of parameters, then the rows."""
+"""The symbol of the table, for 32-bit words: MAGIC, the number of parameters, then the rows.
+
+It is that of a program's first kernel; `table_of` has the others'.
+"""
 
 MAGIC = 0xACCE1AB1
 PREFIX = "accel_lab_"
@@ -121,7 +124,7 @@ template <class... $A> struct $Of<void (*)($A...)> {{
 template <class... $A> struct $Of<void (*)($A...) noexcept> : $Of<void (*)($A...)> {{}};
 typedef $Of<$kernel_type> $Kernel;
 }}
-extern "C" {storage} const $signature_of::$Kernel::$Table accel_lab_signature =
+extern "C" {storage} const $signature_of::$Kernel::$Table $signature =
     $signature_of::$Kernel::$table;
 """
 
@@ -154,7 +157,17 @@ class Parameter(NamedTuple):
         return f"{const}{_spelling(self.element, self.element_size)}*"
 
 
-def reflection(kernel: str, storage: str, more: str = "") -> str:
+def prefix_of(number: int) -> str:
+    """Return what the names begin with that belong to a program's kernel of this number."""
+    return f"{PREFIX}{number}_" if number else PREFIX
+
+
+def table_of(number: int) -> str:
+    """Return the symbol of the table of a program's kernel of this number."""
+    return f"{prefix_of(number)}signature"
+
+
+def reflection(kernel: str, storage: str, more: str = "", number: int = 0) -> str:
     """Return the C++ that stores the table of a kernel.
 
     Parameters:
@@ -162,8 +175,9 @@ def reflection(kernel: str, storage: str, more: str = "") -> str:
         storage: what stands before the table's type, as `__device__`.
         more: members for the struct that knows the parameter types as `$A...`, written like the
             rest: `$` for the prefix, and braces doubled.
+        number: which of the program's kernels it is, from 0.
     """
-    source = _SOURCE.replace("{more}", more).replace("$", PREFIX)
+    source = _SOURCE.replace("{more}", more).replace("$", prefix_of(number))
     return source.format(kernel=kernel, storage=storage, magic=MAGIC)
 
 

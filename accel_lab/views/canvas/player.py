@@ -1,17 +1,14 @@
-"""What steps a simulation and fetches its pictures, for a view: the newest picture wins.
+"""What steps a simulation and fetches its pictures, for a view and for a film.
 
-A thread of its own waits for the device. A picture is offered to the page when the one before it
-has arrived there, so that a slow page has fewer pictures and never older ones.
+A thread of its own waits for the device. A page is given the newest picture, a film each one.
 """
 
 import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from pathlib import Path
+from typing import Any
 
 from accel_lab import open_systems
 from accel_lab.actor.actor import ActorRef
@@ -27,6 +24,8 @@ from accel_lab.blueprints.realtime.simulation import (
 from accel_lab.errors import AccelError, ActorStopped, InvalidArgument, SystemClosed
 from accel_lab.system import System
 from accel_lab.uncopied import Uncopied
+from accel_lab.views.canvas.delivery import Delivery, Frame
+from accel_lab.views.canvas.film import Film
 from accel_lab.views.scene.observer import Lab, Observer, Want, observer_of
 from accel_lab.views.scene.scene import Scene
 from accel_lab.views.widget.publisher import MAX_HZ
@@ -35,24 +34,6 @@ ANSWER_S = 60.0
 MEASURE_S = 0.5
 AGAIN_S = 0.5
 """How long it waits after a failure, before it tries again."""
-UNHEARD_S = 1.0
-"""A page that has not said by then that a picture is there is given the next one."""
-
-
-class Frame(NamedTuple):
-    """A picture of a simulation.
-
-    Attributes:
-        number: of the picture, from 1.
-        pixels: uint8[height, width, 3].
-        generation: of the device that painted it.
-        steps: how many the simulation had been sent.
-    """
-
-    number: int
-    pixels: NDArray[np.uint8]
-    generation: int
-    steps: int
 
 
 class Player(Uncopied):
@@ -63,7 +44,10 @@ class Player(Uncopied):
 
     Attributes:
         described: the simulation, as it last described itself.
-        offered: what the page is to show; None before the first picture.
+        newest: its newest picture; None before the first one.
+        delivery: what of it the page is given.
+        film: the last one that was begun, if any.
+        refused: why the page's button began none; empty when it did.
         problem: why there is no new picture; empty while there is.
         rate_hz: how many pictures came in the last second.
     """
@@ -73,23 +57,29 @@ class Player(Uncopied):
         self.steps = steps
         self.described: Description = _describe(actor)
         self.playing = True
-        self.offered: Frame | None = None
+        self.newest: Frame | None = None
+        self.delivery = Delivery()
+        self.film: Film | None = None
+        self.refused = ""
         self.measured: list[float] = []
         self.problem = ""
         self.rate_hz = 0.0
         self._observer: Observer = observer_of(_system_of(self.described))
         self.lock = self._observer.lock
-        self._newest: Frame | None = None
-        self._offered_at = -float("inf")
-        self._heard = 0
         self._told_at = -float("inf")
         self._arrivals: list[float] = []
         self._single = 0
         self._repaint = True
         self._stopped = False
+        self._unseen = False
         self._followers: list[Callable[[], None]] = []
         self._wake = threading.Condition()
         self._thread: threading.Thread | None = None
+
+    @property
+    def player(self) -> "Player":
+        """Itself: a page that looks on has another source, which says whose pictures it shows."""
+        return self
 
     @property
     def lab(self) -> Lab | None:
@@ -107,20 +97,16 @@ class Player(Uncopied):
 
     def look(self) -> Scene:
         """Return the scene, and offer the newest picture if the page has the one before."""
-        newest, offered = self._newest, self.offered
-        if newest is not None and (
-            offered is None
-            or self._heard >= offered.number
-            or time.monotonic() - self._offered_at >= UNHEARD_S
-        ):
-            if offered is None or newest.number != offered.number:
-                self._offered_at = time.monotonic()
-            self.offered = newest
+        self.delivery.offer(self.newest)
+        return self._observer.look()
+
+    def scene(self) -> Scene:
+        """Return the scene, and offer nothing."""
         return self._observer.look()
 
     def see(self) -> None:
         """Have a picture painted now, if there is none yet; waits for it."""
-        if self._newest is None and not self.ended:
+        if self.newest is None and not self.ended:
             try:
                 self._paint()
             except AccelError as error:
@@ -131,36 +117,74 @@ class Player(Uncopied):
         self._followers.append(callback)
         unfollow = self._observer.on_news(callback)
         with self._wake:
-            self._stopped = False
-            if self._thread is None:
-                args = (weakref.ref(self),)
-                self._thread = threading.Thread(
-                    target=_play, args=args, name="accel_lab canvas", daemon=True
-                )
-                self._thread.start()
+            self._begin()
 
         def end() -> None:
             unfollow()
             with self._wake:
                 if callback in self._followers:
                     self._followers.remove(callback)
-                self._stopped = not self._followers
+                if not self._followers:
+                    self._stopped = True
+                    self._unseen = False
                 self._wake.notify_all()
 
         return end
 
+    def _begin(self) -> None:
+        """Have the thread run; who holds `_wake`."""
+        self._stopped = False
+        if self._thread is None:
+            args = (weakref.ref(self),)
+            self._thread = threading.Thread(
+                target=_play, args=args, name="accel_lab canvas", daemon=True
+            )
+            self._thread.start()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it plays, or would if it did not stand still."""
+        return self._thread is not None
+
     def heard(self, number: int) -> None:
         """Note which picture the page has shown."""
-        self._heard = max(self._heard, number)
-        if self._newest is not None and self._newest.number > self._heard:
+        self.delivery.heard(number)
+        if self.newest is not None and self.newest.number > self.delivery.arrived:
             self._nudge()
 
-    def play(self, *, playing: bool) -> None:
-        """Go on, or stand still."""
+    def play(self, *, playing: bool, unseen: bool = False) -> None:
+        """Go on, or stand still.
+
+        Parameters:
+            unseen: go on though no page shows it, until one that does is closed.
+        """
         with self._wake:
             self.playing = playing
+            if unseen:
+                self._begin()
+            elif self._unseen and not self._followers:
+                self._stopped = True
+            self._unseen = playing and (unseen or self._unseen)
             self._wake.notify_all()
         self._nudge()
+
+    def record(self, path: str | Path, *, most: int, rate_hz: float) -> Film:
+        """Write each picture from now on to a film, until it ends or all pages are closed.
+
+        Raises:
+            FilmError: what writes such a file is not installed, or it cannot be written there.
+            InvalidArgument: it is neither a .gif nor an .mp4, or another film is not over.
+        """
+        with self._wake:
+            if self.film is not None and self.film.running:
+                name = self.film.path.name
+                raise InvalidArgument(f"record: {name} is not over; stop() that film first")
+            size = self.described.size
+            film = self.film = Film(path, size, most=most, rate_hz=rate_hz, of=self)
+            self.refused = ""
+            self._begin()
+        self._nudge()
+        return film
 
     def step(self) -> None:
         """Go on by one picture, and stand still."""
@@ -207,8 +231,9 @@ class Player(Uncopied):
         """
         with self._wake:
             idle = not (self.playing or self._single or self._repaint)
-            if self._stopped or self.ended:
+            if self._is_over():
                 self._thread = None  # who follows later has another
+                self._unseen = False
                 return None
             if idle:
                 self._wake.wait(AGAIN_S)
@@ -231,7 +256,15 @@ class Player(Uncopied):
             return AGAIN_S
         self.problem = ""
         self._nudge()
+        if not self._followers and self.film is not None and self.film.running:
+            return 0.0  # a film that nobody watches is made as fast as it can be
         return max(0.0, 1 / MAX_HZ - (time.monotonic() - began))
+
+    def _is_over(self) -> bool:
+        """Whether nobody asks for another picture; who holds `_wake`."""
+        filmed = self.film is not None and not self.film.running
+        unasked = filmed and not (self._followers or self._unseen)
+        return self._stopped or self.ended or unasked
 
     def _paint(self) -> None:
         """Fetch a picture, and the measures: now and then while it plays, else each time."""
@@ -243,19 +276,24 @@ class Player(Uncopied):
         now = time.monotonic()
         self._arrivals = [at for at in self._arrivals if now - at < 1] + [now]
         self.rate_hz = float(len(self._arrivals))
-        number = 1 if self._newest is None else self._newest.number + 1
+        number = 1 if self.newest is None else self.newest.number + 1
         generation = self.described.device.generation
-        self._newest = Frame(number, pixels, generation, self.described.steps)
+        self.newest = Frame(number, pixels, generation, self.described.steps)
+        if self.film is not None:
+            self.film.add(pixels)
 
 
 def _play(player: "weakref.ref[Player]") -> None:
-    """Turn a player for as long as somebody holds it."""
+    """Turn a player for as long as somebody holds it, and end its film."""
+    film: Film | None = None
     while (one := player()) is not None:
-        pause = one.turn()
+        pause, film = one.turn(), one.film
         del one
         if pause is None:
-            return
+            break
         time.sleep(pause)
+    if film is not None:
+        film.finish()
 
 
 def _describe(actor: ActorRef[Any]) -> Description:

@@ -19,6 +19,8 @@ from typing import Any, Self
 from accel_lab.display.install import pip_install
 from accel_lab.errors import DashboardUnavailable, InvalidArgument
 from accel_lab.uncopied import Uncopied
+from accel_lab.views.canvas.player import Player
+from accel_lab.views.canvas.view import players_of
 from accel_lab.views.dashboard.peer_credentials import Visitors
 from accel_lab.views.dashboard.watched import Onlooker, Watched
 from accel_lab.views.feed.client import Watch
@@ -42,6 +44,7 @@ class Dashboard(Uncopied):
         origins: hosts under which browsers may reach it, `host:port`, beside its address and those
             of the loopback interface. Under any other it answers nothing.
         users: other users of this machine who may look, beside the one of this process and root.
+        players: returns what plays the canvases of this process that are to be shown.
 
     Raises:
         DashboardUnavailable: Panel is missing, or the port is taken.
@@ -56,6 +59,7 @@ class Dashboard(Uncopied):
         address: str = "127.0.0.1",
         origins: Sequence[str] = (),
         users: Sequence[str] = (),
+        players: Callable[[], list[Player]] = list,
         closing: Callable[[], None] = lambda: None,
     ) -> None:
         missing = [name for name in ("panel", "prometheus_client") if find_spec(name) is None]
@@ -70,7 +74,7 @@ class Dashboard(Uncopied):
         self.address = address
         hosts = dict.fromkeys((*LOOPBACK, address or LOOPBACK[0]))
         self.origins = [*(f"{host}:{self.port}" for host in hosts), *origins]
-        self._sources, self._closing = sources, closing
+        self._sources, self._players, self._closing = sources, players, closing
         self._started = threading.Event()
         self._ended = threading.Event()
         self._error: BaseException | None = None
@@ -127,7 +131,7 @@ class Dashboard(Uncopied):
         from accel_lab.views.dashboard.page import Desk, page
         from accel_lab.views.dashboard.server import Doorkeeper, Guests, routes
 
-        desk = Desk(self._sources, LabView)
+        desk = Desk(self._sources, LabView, self._players)
         guests = Guests(self.origins, self._visitors)
         server: Any = get_server(
             {"/": lambda: page(desk)},
@@ -170,7 +174,8 @@ def dashboard(
 ) -> Dashboard:
     """Serve the page of one system from this process; display it as the last value of a cell.
 
-    Returns once it serves. `.url` is where, `.close()` ends it.
+    Returns once it serves. `.url` is where, `.close()` ends it. Below the system it shows every
+    canvas of a simulation that is open.
 
     Parameters:
         lab: the system, or a recording of one.
@@ -183,7 +188,13 @@ def dashboard(
         InvalidArgument: there is no such user, or no such port.
     """
     onlooker = Onlooker(lab, getattr(lab, "name", "system"))
-    return Dashboard(lambda: [onlooker], port=port, origins=origins, users=users)
+    return Dashboard(
+        lambda: [onlooker],
+        port=port,
+        origins=origins,
+        users=users,
+        players=lambda: players_of(lab),
+    )
 
 
 def dashboard_of_all(

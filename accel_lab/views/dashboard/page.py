@@ -11,6 +11,9 @@ import param
 from panel.custom import AnyWidgetComponent
 
 from accel_lab.compute.events.tree import Node
+from accel_lab.views.canvas.player import Player
+from accel_lab.views.canvas.spectator import Spectator
+from accel_lab.views.canvas.view import CanvasView
 from accel_lab.views.dashboard.look import Drawing, Look, draw
 from accel_lab.views.dashboard.watched import HZ, Watched
 from accel_lab.views.widget.assets import entry, style
@@ -34,11 +37,18 @@ Systems of accel_lab
 class Desk:
     """What all sessions share: the systems, and the newest drawing of each; the server's thread."""
 
-    def __init__(self, sources: Callable[[], list[Watched]], kind: type[View]) -> None:
+    def __init__(
+        self,
+        sources: Callable[[], list[Watched]],
+        kind: type[View],
+        players: Callable[[], list[Player]] = list,
+    ) -> None:
         self.sources = sources
         self.kind = kind
+        self.players = players
         # A page learns of the components there are when it opens, and of no later ones.
         self.front = front(cast("Any", kind))
+        self.canvas = front(CanvasView)
 
     def drawing(self, source: Watched) -> Drawing:
         """Return the newest drawing of a system."""
@@ -64,6 +74,8 @@ class Front(AnyWidgetComponent):
     state: Any = param.Bytes(b"")
     columns: Any = param.Bytes(b"")
     stamp: Any = param.Number(0.0)
+    shown: Any = param.Integer(0)
+    """The number of the picture that a canvas has shown last."""
 
     def __init__(self, told: Callable[[Any], None], **options: Any) -> None:
         super().__init__(**options)  # type: ignore[no-untyped-call]
@@ -96,6 +108,24 @@ def front(kind: type[View]) -> type[Front]:
     return type(f"{kind.__name__}Front", (Front,), shown)
 
 
+class Seat:
+    """A canvas on one page: what others play is shown there, and nothing of it can be changed."""
+
+    def __init__(self, player: Player, kind: type[Front]) -> None:
+        self._view = CanvasView(Spectator(player))
+        drawing = draw(self._view, time.time())
+        options = drawing._asdict() | {"sizing_mode": "stretch_width"}
+        self.front = kind(lambda _: None, **options)  # none of its messages does anything
+        self.front.param.watch(self._heard, "shown")
+
+    def update(self) -> None:
+        """Send the newest picture, if the page has the one before."""
+        self.front.draw(draw(self._view, time.time()))
+
+    def _heard(self, event: Any) -> None:
+        self._view.source.delivery.heard(event.new)
+
+
 class Page:
     """One session: a browser tab, and which system it looks at."""
 
@@ -105,12 +135,15 @@ class Page:
         self._beside: set[str] = set()  # what there was while it lived, or when it was chosen
         self._front: Front | None = None
         self._beat = -float("inf")
+        self._seats: dict[Player, Seat] = {}
         self.systems = Systems(self._take, sizing_mode="stretch_width")
         self._below = pn.Column(sizing_mode="stretch_width", margin=0)
+        self._canvases = pn.Column(sizing_mode="stretch_width", margin=0)
         self.update()
 
     def __panel__(self) -> Any:
-        return pn.Column(self.systems, self._below, sizing_mode="stretch_width", margin=8)
+        parts = self.systems, self._below, self._canvases
+        return pn.Column(*parts, sizing_mode="stretch_width", margin=8)
 
     def choose(self, key: str) -> None:
         """Look at a system of the list."""
@@ -132,6 +165,16 @@ class Page:
             self.systems.draw(Drawing(state, b"", now))
         if self._look is not None and self._front is not None:
             self._front.draw(self._drawing(self._look))
+        self._update_canvases()
+
+    def _update_canvases(self) -> None:
+        for seat in self._seats.values():
+            seat.update()
+        players, seats = self._desk.players(), self._seats
+        if players != list(seats):
+            kind = self._desk.canvas
+            self._seats = {one: seats.get(one) or Seat(one, kind) for one in players}
+            self._canvases[:] = [seat.front for seat in self._seats.values()]
 
     def _take(self, message: Any) -> None:
         if isinstance(message, dict) and message.get("do") == "choose":

@@ -24,6 +24,7 @@ from accel_lab.compute.events.samples import (
     WorkTraced,
     WorldsSampled,
 )
+from accel_lab.compute.events.training import StepTrained
 from accel_lab.compute.events.tree import Node
 from accel_lab.compute.residency.notebook_names import Held
 from accel_lab.errors import InvalidArgument, SystemClosed
@@ -98,7 +99,7 @@ class Observer(Uncopied):
         weakref.finalize(self, self._following.close).atexit = False
         # Of their own, for thousands of operations would push out what supervision says.
         self._of_worlds = Arrivals()
-        types: tuple[type[Event], ...] = (*HEALING_TYPES, CollectiveEnded)
+        types: tuple[type[Event], ...] = (*HEALING_TYPES, CollectiveEnded, StepTrained)
         told, _, self._following_worlds = lab.events.follow(self._of_worlds.put, *types)
         self._of_worlds.precede(told, 0)
         weakref.finalize(self, self._following_worlds.close).atexit = False

@@ -42,8 +42,9 @@ def recap(scene: Scene) -> Iterator[Event]:
 
 
 def beside_devices(scene: Scene) -> Iterator[Event]:
-    """Yield what is known of worlds and patterns."""
+    """Yield what is known of worlds, trainers and patterns."""
     yield from scene.worlds.facts(scene.at)
+    yield from scene.trainings.facts()
     if scene.patterns:
         yield PatternsSampled(at=scene.at, patterns=scene.patterns)
 

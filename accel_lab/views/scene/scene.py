@@ -43,8 +43,10 @@ from accel_lab.compute.events.samples import (
     WorkTraced,
     WorldsSampled,
 )
+from accel_lab.compute.events.training import StepTrained
 from accel_lab.compute.events.tree import Node
 from accel_lab.compute.lineage.senders import Begins, Senders
+from accel_lab.views.scene.trainings import Trainings
 from accel_lab.views.scene.worlds import HEALING_TYPES, WORLD_TYPES, WorldFact, Worlds
 
 SLICES = 100_000
@@ -83,6 +85,7 @@ Sample = (
     | WorldsSampled
     | PatternsSampled
     | CollectiveEnded
+    | StepTrained
     | SystemEnded
 )
 """What a system looks like, and what happens so often that a slow reader may lose some."""
@@ -124,6 +127,7 @@ class Scene:
         levels: the used memory of each device, in bytes, from when on: what changed alone.
         worlds: the worlds, and the collective operations in them.
         patterns: the patterns and agents, as they were last seen.
+        trainings: the trainers, and the curves of their steps.
         unrecorded: of a moment in the past, what nothing tells of it, each with the reason.
     """
 
@@ -147,6 +151,7 @@ class Scene:
         self.levels: dict[str, deque[tuple[float, int]]] = {}
         self.worlds = Worlds()
         self.patterns: tuple[PatternLook, ...] = ()
+        self.trainings = Trainings()
         self.unrecorded: dict[Topic, str] = {}
 
     def add(self, fact: Event) -> None:
@@ -159,7 +164,7 @@ class Scene:
             self._work(fact)
         elif isinstance(fact, HealthSampled):
             self.health.setdefault(fact.source, deque(maxlen=READINGS)).append(fact)
-        elif isinstance(fact, NotebookSampled | LevelsSampled | PatternsSampled):
+        elif isinstance(fact, NotebookSampled | LevelsSampled | PatternsSampled | StepTrained):
             self._beside(fact)
         elif isinstance(fact, WORLD_TYPES):
             self.worlds.take(cast("WorldFact", fact))
@@ -189,14 +194,18 @@ class Scene:
         """Return a scene that goes on by itself from what this one has."""
         twin = Scene()
         vars(twin).update({name: copy(value) for name, value in vars(self).items()})
-        twin.worlds = self.worlds.copy()
+        twin.worlds, twin.trainings = self.worlds.copy(), self.trainings.copy()
         twin.senders = {device: one.copy() for device, one in self.senders.items()}
         twin.health = {source: samples.copy() for source, samples in self.health.items()}
         twin.levels = {device: levels.copy() for device, levels in self.levels.items()}
         return twin
 
-    def _beside(self, sample: NotebookSampled | LevelsSampled | PatternsSampled) -> None:
-        if isinstance(sample, PatternsSampled):
+    def _beside(
+        self, sample: NotebookSampled | LevelsSampled | PatternsSampled | StepTrained
+    ) -> None:
+        if isinstance(sample, StepTrained):
+            self.trainings.take(sample)
+        elif isinstance(sample, PatternsSampled):
             self.patterns = sample.patterns
         elif isinstance(sample, LevelsSampled):
             self.levels.setdefault(sample.device, deque(maxlen=LEVELS)).extend(sample.levels)

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from accel_lab.backends.host.jit import Built, HostJit
+from accel_lab.backends.host.jit import HostJit
+from accel_lab.backends.host.kernel import Built
+from accel_lab.errors import CompileError
 from accel_lab.libraries.jit.messages import Compile
 from tests.conftest import require
 
@@ -122,3 +124,11 @@ def test_a_folder_to_which_others_can_write_is_not_used(cache: Path) -> None:
     for _ in range(2):
         built = build(source)
         assert (built.folder, built.cached) == (None, False)
+
+
+def test_of_several_kernels_in_a_file_only_the_one_asked_for_is_compiled() -> None:
+    other = 'extern "C" __global__ void other(int n) {{ printf("wide open %d", {0}); }}\n'
+    for source in (other.format("n") + KERNEL, KERNEL + "\n" + other.format("n")):
+        assert b"wide open" not in build(f"#define V 1\n{source}").library
+    with pytest.raises(CompileError, match="unheard_of"):
+        build(f"#define V 1\n{other.format('unheard_of')}{KERNEL}")

@@ -11,9 +11,9 @@ from rich.console import Console
 from accel_lab import System
 from accel_lab.bench.effort import FULL, QUICK
 from accel_lab.bench.machine import machine
+from accel_lab.bench.peer import Peer
 from accel_lab.bench.report import Report
 from accel_lab.bench.row import judged
-from accel_lab.bench.rows.peer import Peer
 from tests.benchmarks.peers.comparison import compare
 
 

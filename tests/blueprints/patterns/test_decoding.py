@@ -11,15 +11,19 @@ from accel_lab import Device, System
 from accel_lab.blueprints.patterns import (
     END,
     DecodingServer,
+    FairShareScheduler,
     Last,
+    ModelReplicaPool,
     RequestExpired,
     Sequence,
+    Stage,
     WrongAnswer,
     stage,
 )
 from accel_lab.errors import Cancelled, ContextLost, InvalidArgument, StageFailed
 from accel_lab.testing import Bench, Faults
 from tests.blueprints.patterns.load import adds_up, load
+from tests.faults.conftest import settle
 
 
 def counting(sequences: list[Sequence]) -> list[Any]:
@@ -225,3 +229,55 @@ def test_each_sequence_is_whole_while_contexts_are_killed(lab: System) -> None:
         assert server.statistics.reruns >= 2
         assert server.statistics.mean_size > 2
     lab.check()
+
+
+def test_the_parts_of_one_pattern_go_through_others_as_they_come(lab: System) -> None:
+    inner = DecodingServer(lab, counting, name="inner")
+    between = ModelReplicaPool(lab, Stage(lambda n: inner.stream(n, limit=3), inline=True))
+    outer = FairShareScheduler(
+        lab, Stage(between.stream, inline=True, parallelism=9), {"a": 1.0}, name="outer"
+    )
+    streams = [outer.stream(n, tenant="a") for n in range(0, 50, 10)]
+    assert [list(one) for one in streams] == [[n, n + 1, n + 2] for n in range(0, 50, 10)]
+    assert outer.ask(7, tenant="a").result() == [7, 8, 9]
+    with pytest.raises(StageFailed) as caught:
+        list(outer.stream("no number", tenant="a"))
+    cause: BaseException | None = caught.value
+    while isinstance(cause, StageFailed):
+        cause = cause.__cause__
+    assert isinstance(cause, TypeError)
+    endless = DecodingServer(lab, counting, name="endless", limit=10**9)
+    through = FairShareScheduler(
+        lab, Stage(endless.stream, inline=True), {"a": 1.0}, name="through"
+    )
+    stream = through.stream(0, tenant="a")
+    assert next(iter(stream)) == 0
+    stream.cancel()
+    with pytest.raises(Cancelled):
+        list(stream)
+    assert settle(lambda: endless.statistics.cancelled == 1)
+    assert all(adds_up(one.statistics) for one in (inner, between, outer, endless))
+
+
+def test_a_pool_sends_what_an_inner_pattern_lost_to_another_one(lab: System) -> None:
+    def lost(sequences: list[Sequence]) -> list[Any]:
+        raise ContextLost("the context is gone")
+
+    def half(sequences: list[Sequence]) -> list[Any]:
+        return lost(sequences) if sequences[0].parts else counting(sequences)
+
+    def pool(first: Any) -> ModelReplicaPool:
+        steps = [Stage(first, retries=0), Stage(counting)]
+        servers = [DecodingServer(lab, step, limit=3) for step in steps]
+        stages = [Stage(one.stream, inline=True, name=one.name) for one in servers]
+        return ModelReplicaPool(lab, stages, policy="round_robin")
+
+    moved = pool(lost)
+    assert list(moved.stream(5)) == [5, 6, 7]
+    assert moved.statistics.reruns == 1
+    told = pool(half)
+    stream = iter(told.stream(5))
+    assert next(stream) == 5
+    with pytest.raises(StageFailed):
+        next(stream)
+    assert told.statistics.reruns == 0

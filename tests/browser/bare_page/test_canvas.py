@@ -1,7 +1,9 @@
 """The canvas on a bare page, of a simulation that runs: no server and no kernel."""
 
+import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,6 +36,12 @@ PIXELS = """() => {
     const { width, height } = one;
     return [width, height, [...one.getContext("2d").getImageData(0, 0, width, height).data]];
 }"""
+DECODED = """async (bytes) => {
+    const image = new Image();
+    image.src = URL.createObjectURL(new Blob([new Uint8Array(bytes)], { type: "image/gif" }));
+    await image.decode();
+    return [image.naturalWidth, image.naturalHeight];
+}"""
 HATCHES = """() => {
     window.hatches = [];
     const one = document.querySelector(".al-canvas-hatch");
@@ -63,7 +71,7 @@ class Shown(Bare):
 
     def frame(self) -> int:
         """Return the number of the picture that the page has shown last."""
-        return self.view.source._heard  # type: ignore[attr-defined, no-any-return]
+        return self.view.source.delivery.arrived  # type: ignore[attr-defined, no-any-return]
 
 
 @pytest.fixture
@@ -126,7 +134,7 @@ def test_pictures_follow_each_other_until_it_is_paused_and_a_step_is_one(shown: 
 
 
 def _pixels(shown: Shown) -> Any:
-    frame = shown.view.source.offered  # type: ignore[attr-defined]
+    frame = shown.view.source.delivery.offered  # type: ignore[attr-defined]
     return frame.pixels
 
 
@@ -140,6 +148,26 @@ def test_a_slider_sends_its_message_and_shows_what_became_of_it(
     particles.ask(SetGravity(-1.0, 0.0)).result()  # from elsewhere: the slider follows
     shown.until(lambda: slider.input_value() == "-1")
     shown.until(lambda: "-1" in shown.find(".al-canvas-control >> nth=0").inner_text())
+
+
+def test_a_film_is_recorded_that_a_browser_shows(
+    shown: Shown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))  # without ffmpeg it is a GIF
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
+    player = shown.view.source.player  # type: ignore[attr-defined]
+    shown.until(lambda: shown.frame() > 0)
+    shown.page.get_by_role("button", name="Record").click()
+    shown.until(lambda: player.film is not None and player.film.pictures > 2)
+    shown.until(lambda: "recording particles-" in shown.find(".al-canvas-film").inner_text())
+    shown.shoot("canvas-recording")
+    shown.page.get_by_role("button", name="Stop recording").click()
+    shown.until(lambda: not player.film.running)
+    said = f"{player.film.path.name}: {player.film.pictures} pictures"
+    shown.until(lambda: said in shown.find(".al-canvas-film").inner_text())
+    size = shown.page.evaluate(DECODED, list(player.film.path.read_bytes()))
+    assert size == [64, 64]
 
 
 def test_a_kill_is_a_hatch_and_the_picture_goes_on(shown: Shown, lab: System) -> None:

@@ -27,6 +27,7 @@ class Canvas(AnyWidgetComponent):
     state: Any = param.Bytes(b"")
     columns: Any = param.Bytes(b"")
     stamp: Any = param.Number(0.0)
+    shown: Any = param.Integer(0)
 
     def _handle_msg(self, message: Any) -> None:
         commands.take(view, message)
@@ -39,6 +40,7 @@ fluid.ask(AddSource(Splash(18, 20, 4, dye=(4, 2, 1)))).result()
 view = CanvasView(Player(fluid))
 end = view.source.on_news(lambda: None)
 canvas = Canvas(sizing_mode="stretch_width")
+canvas.param.watch(lambda event: view.do_shown(event.new), "shown")
 
 
 def update() -> None:

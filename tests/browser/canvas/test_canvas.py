@@ -1,5 +1,6 @@
 """The canvas in a real JupyterLab: a simulation that is watched, set, and killed."""
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,9 @@ HATCHED = """() => new Promise((done) => {
 })"""
 
 
+PIXELS = "(one) => one.toDataURL()"
+
+
 def test_it_plays_while_cells_run_and_goes_on_after_a_kill(open_notebook: "OpenNotebook") -> None:
     require("compiler")
     notebook = open_notebook([SHOW, ASK, KILL])
@@ -55,7 +59,11 @@ def test_it_plays_while_cells_run_and_goes_on_after_a_kill(open_notebook: "OpenN
         handle = picture.element_handle()
         notebook.page.wait_for_function(later, arg=[handle, steps])
 
+    first = picture.evaluate(PIXELS)
     plays()
+    assert picture.evaluate(PIXELS) != first, "the smoke has moved"
+    notebook.view.get_by_role("button", name="Record").click()
+    notebook.expect(".al-canvas-film").to_contain_text("recording fluid-")
     notebook.view.get_by_label("lift").fill("25")
     notebook.expect(".al-canvas-control >> nth=3").to_contain_text("25")
     notebook.run(1)
@@ -68,4 +76,6 @@ def test_it_plays_while_cells_run_and_goes_on_after_a_kill(open_notebook: "OpenN
     notebook.expect(".al-chips").to_contain_text("generation 2")
     notebook.expect(".al-canvas-hatch").to_be_hidden()
     plays()
+    notebook.view.get_by_role("button", name="Stop recording").click()
+    notebook.expect(".al-canvas-film").to_contain_text(re.compile(r"^fluid-[\d-]+\.(gif|mp4): "))
     notebook.screenshot("canvas-jupyterlab")

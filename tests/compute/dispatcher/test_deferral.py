@@ -56,9 +56,9 @@ class Entry(NamedTuple):
 class World:
     """A table of buffers with storage, and a deferral."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, parts_last: bool = False) -> None:
         self.table = BufferTable()
-        self.deferral = Deferral()
+        self.deferral = Deferral(parts_last=parts_last)
         unused: Any = None
         self.stream = Stream("test", unused)
 
@@ -212,3 +212,30 @@ def test_a_fence_passes_what_only_waits_itself(world: World) -> None:
     assert not world.deferral.hold_back(Entry(2, 0, None, Fence()))
     gate.set()
     world.finish()
+
+
+def test_what_a_deferred_launch_writes_is_written_by_that(world: World) -> None:
+    """Others use its stream meanwhile."""
+    made = world.make(2)
+    storage: Any = made.storage
+    world.defer(1, 10, lambda: None, lambda _: storage.write_on(world.stream))
+    unused: Any = None
+    other = Launch(unused, world.stream, 5, 0, Fence(), None)
+    other.write(made)
+    assert (storage.write_seq, storage.write_kind) == (5, Fence)
+    world.finish()
+    assert (storage.write_seq, storage.write_kind) == (1, Touch)
+
+
+@pytest.mark.parametrize("parts_last", [False, True])
+def test_a_part_gets_before_nothing_where_streams_are_shared(parts_last: bool) -> None:  # noqa: FBT001
+    """It has its stream wait for other devices, which may wait for what was sent before it."""
+    world, gate = World(parts_last=parts_last), threading.Event()
+    part = Entry(2, 11, None, Touch(world.make(2)), place=object())
+    assert not world.deferral.hold_back(part), "nothing was sent before it"
+    world.defer(1, 10, gate.wait, lambda _: None)
+    assert world.deferral.hold_back(part) is parts_last
+    assert not world.deferral.hold_back(Entry(3, 12, None, Touch(world.make(3))))
+    gate.set()
+    world.finish()
+    assert [entry.seq for entry in world.deferral.released()] == ([2] if parts_last else [])

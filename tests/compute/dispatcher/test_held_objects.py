@@ -80,7 +80,8 @@ class SlowBackend(HostBackend):
         super().__init__(0)
         self.slow: list[Slow] = []
 
-    def native_stream(self) -> Slow:
+    def native_stream(self, priority: int = 0) -> Slow:
+        del priority
         self.slow.append(Slow())
         return self.slow[-1]
 

@@ -66,6 +66,7 @@ class World:
     def handle(self, seq: int, stream: Stream, reads: list[int], writes: list[int]) -> None:
         """Order a stream as `Launch` does."""
         stream.operations += 1
+        stream.seq, stream.kind = seq, "test"
         for n in reads + writes:
             self.buffers[n].storage.used = seq
         for n in reads:
@@ -81,6 +82,7 @@ class World:
             [(one.operations, one.waits) for one in self.streams],
             [{of(s): n for s, n in one.seen.items()} for one in self.streams],
             [(of(one.writer), one.write_operation, one.used) for one in aliasing],
+            [(one.write_seq, one.write_kind) for one in aliasing],
             [{of(s): n for s, n in one.readers.items() if s is not one.writer} for one in aliasing],
         ]
 
@@ -101,6 +103,7 @@ def test_it_waits_for_what_its_handler_would(again: Any, others: list[Any]) -> N
         restarts={"test": 0},
         library="test",
         changes=0,
+        kind="test",
     )
     for seq, other in enumerate(others, 1):
         stream, read, written = again if other is None else other

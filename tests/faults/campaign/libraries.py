@@ -65,6 +65,11 @@ def _drawn(kind: str, send: Callable[..., AccelRef], compute: Any) -> Way:
     return Way(kind, lambda t, _, __, s: leaf("rng", t, send(t.device, s), lambda: compute(s)))
 
 
+def _chain(x: AccelRef, y: AccelRef) -> AccelRef:
+    """Scale what functions in a row make, which are computed as one and pass no gate."""
+    return blas.scal(array.exp(-abs(x * 0.5 + y)) * y, 0.5)
+
+
 def _gram(x: AccelRef) -> Chain:
     """Return a symmetric matrix whose eigenvalues are 8 at least."""
     eye = array.eye(x.device, x.shape[0], dtype="float64")
@@ -145,6 +150,7 @@ WAYS: dict[str, tuple[Way, ...]] = {
             lambda a, b: np.concatenate([a, b], 1),
         ),
         _kept("array", "Triangle", 1, array.tril, np.tril),
+        _kept("array", "Scal", 2, _chain, lambda a, b: np.exp(-abs(a * 0.5 + b)) * b / 2),
     ),
     "blas": (
         _kept(

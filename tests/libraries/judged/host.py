@@ -31,7 +31,7 @@ class LateStream(HostStream):
         there.wait()
 
 
-def late_stream(self: HostBackend) -> NativeStream:
+def late_stream(self: HostBackend, priority: int = 0) -> NativeStream:
     """Return a stream for libraries and copies."""
     return LateStream()
 

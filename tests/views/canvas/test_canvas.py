@@ -59,7 +59,7 @@ def test_where_nothing_is_live_it_is_one_picture_with_its_measures(fluid: Any) -
     assert drawn["text/plain"].startswith("fluid on lab/cpu0: step 3, 20 by 12 pixels\n  kinetic")
     assert '<img alt="fluid on lab/cpu0: step 3' in drawn["text/html"]
     assert "largest divergence" in drawn["text/html"]
-    frame = view.source.offered
+    frame = view.source.delivery.offered
     assert frame is not None
     assert frame.pixels.shape == (12, 20, 3)
     assert frame.pixels.max() > 100
@@ -86,7 +86,9 @@ def test_the_newest_picture_is_sent_when_the_one_before_has_arrived(fluid: Any) 
     assert (state["frame"], state["steps"]) == (4, 8), "two were left out"
     assert view.pack(player.look()) != first
     played(player, 1)
-    player._offered_at = time.monotonic() - 2  # a page that says nothing is given the next one
+    player.delivery._offered_at = (
+        time.monotonic() - 2
+    )  # a page that says nothing is given the next one
     assert view.sample()["frame"] == 5
 
 
@@ -109,13 +111,13 @@ def test_a_control_sends_its_message_and_paints_anew_though_it_stands_still(flui
     view = CanvasView(player)
     played(player, 1)
     commands.obey(view, do="pause")
-    before = player._newest
+    before = player.newest
     commands.obey(view, do="set", name="show", value=2)
     commands.obey(view, do="set", name="lift", value=12.5)
     played(player, 1)
     assert before is not None
-    assert player._newest is not None
-    assert (player._newest.pixels != before.pixels).any()
+    assert player.newest is not None
+    assert (player.newest.pixels != before.pixels).any()
     controls = {one["name"]: one for one in view.sample()["controls"]}
     assert controls["lift"]["value"] == 12.5
     assert controls["show"]["choices"][controls["show"]["value"]] == "pressure"
@@ -185,6 +187,6 @@ def test_what_is_no_simulation_is_refused(lab: System) -> None:
 def test_a_canvas_is_the_same_when_asked_for_again(fluid: Any) -> None:
     first = views.canvas(fluid)
     assert views.canvas(fluid, steps=3).source is first.source
-    assert first.source.steps == 3
+    assert first.source.player.steps == 3
     with pytest.raises(InvalidArgument, match="canvas: steps must be an int from 1"):
         views.canvas(fluid, steps=0)

@@ -201,7 +201,16 @@ def test_every_file_of_the_front_end_belongs_to_a_view() -> None:
 
 def test_every_kind_of_view_has_its_entry() -> None:
     kinds = ["agents", "canvas", "collectives", "dashboard", "health", "journal", "kernels", "lab"]
-    kinds += ["lab_compact", "patterns", "sidebar", "supervision", "timeline", "tree", "vram"]
+    kinds += [
+        "lab_compact",
+        "patterns",
+        "sidebar",
+        "supervision",
+        "timeline",
+        "training",
+        "tree",
+        "vram",
+    ]
     assert sorted(map(assets.entry, kinds)) == VIEWS
 
 

@@ -11,6 +11,7 @@ from accel_lab.display.table import WIDTH
 from accel_lab.system import System
 from accel_lab.views.widget.view import View
 from tests.views.patterns.serving import serve
+from tests.views.training.steps import steps
 
 WAIT_S = 20.0
 
@@ -47,6 +48,8 @@ def system() -> Iterator[System]:
         kept.append(other.put(images_of_the_training_set).result())
         with pytest.raises(errors.UserCodeError):
             device.run(lambda: 1 / 0).result(WAIT_S)
+        for fact in steps(20, trainer="PipelineParallelTrainer 12", killed=(7, 12)):
+            lab.events.publish(fact)
         running = device.run(time.sleep, 600.0)
         serving = serve(lab)
         yield lab

@@ -67,6 +67,23 @@ class CudaProducts:
         put = partial(_put, self._handle, self._workspace.data.ptr)
         binding = HandleBinding(device, put, partial(_point, self._handle))
         self._bind, self._answers_on_device = binding.bind, binding.numbers_on_device
+        self._forget_stream = binding.forget
+
+    def lend(self) -> int:
+        """Return the handle on the active stream, for the user's code.
+
+        Without our workspace, which messages on another stream use meanwhile: to put a handle on a
+        stream gives it one of cuBLAS's own.
+        """
+        self._forget_stream()
+        cublas.set_stream(self._handle, self._device.active.ptr)
+        return self._handle
+
+    def take_back(self) -> None:
+        """Set the handle as it was made; its stream and workspace come with the next call."""
+        self._forget_stream()
+        cublas.set_math_mode(self._handle, _MATH_MODE)
+        _point(self._handle, False)  # noqa: FBT003 - as the vendor's mode
 
     def gemm(
         self, m: Product, a: Any, b: Any, c: Any, out: Any, alpha: Number, beta: Number

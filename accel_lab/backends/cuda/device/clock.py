@@ -5,8 +5,9 @@ from collections import deque
 
 from cupy.cuda import runtime
 
+from accel_lab.backends.cuda.completion.event_wait import fired
 from accel_lab.backends.cuda.device.mark_overhead import MarginMeter
-from accel_lab.backends.cuda.device.stream import CudaStream, fired
+from accel_lab.backends.cuda.device.stream import CudaStream
 from accel_lab.compute.execution.tracer import Margins
 
 ANCHORED_S = 1.0

@@ -15,6 +15,7 @@ import cupy
 import numpy as np
 from cupy.cuda import runtime
 
+from accel_lab.backends.cuda.completion.event_wait import EventWait
 from accel_lab.backends.cuda.device import faults
 from accel_lab.backends.cuda.device.clock import CudaClock
 from accel_lab.backends.cuda.device.injection import Injection
@@ -27,8 +28,11 @@ from accel_lab.backends.cuda.device.stream_write import write_word
 from accel_lab.backends.libraries import makers
 from accel_lab.compute.arrays.dtypes import NAMES
 from accel_lab.compute.execution.backend import IpcCopies, MakeRoom, Peak, PeerMemory, Poison
+from accel_lab.compute.streams.strategies import Strategy
 from accel_lab.errors import AccelError, InvalidArgument
 
+_BEYOND = 1000
+"""More than the priorities of any card."""
 _STORAGE = {name: storage_of(name) for name in NAMES}
 
 
@@ -49,6 +53,7 @@ class CudaDevice:
         self._thread = get_ident()
         self._pool = Pool(index)
         self._events: deque[int] = deque()
+        self._wait = EventWait(index)
         self._opened: dict[bytes, int] = {}
         self._pinned = PinnedSegments(index)
         self._pinned_pool = PinnedPool(index)
@@ -71,9 +76,18 @@ class CudaDevice:
         """What works but not as well as it could, for people; any thread."""
         return self._pinned.notes
 
-    def native_stream(self) -> CudaStream:
+    @property
+    def most_priority(self) -> int:
+        """The card's highest; CUDA takes what is beyond for that, and counts downwards."""
+        return -int(cupy.cuda.Stream(non_blocking=True, priority=-_BEYOND).priority)
+
+    def native_stream(self, priority: int = 0) -> CudaStream:
         """Create a stream that does not wait for the legacy default stream."""
-        return self._stream(cupy.cuda.Stream(non_blocking=True))
+        return self._stream(cupy.cuda.Stream(non_blocking=True, priority=-priority))
+
+    def wait_by(self, strategy: Strategy) -> None:
+        """Have threads wait for events of all streams that way; before any does."""
+        self._wait.strategy = strategy
 
     def user_stream(self) -> CudaStream:
         """Return the legacy default stream, on which CuPy's and PyTorch's work is elsewhere, too.
@@ -89,7 +103,7 @@ class CudaDevice:
         """
         runtime.setDevice(self.index)
         stream = cupy.cuda.Stream(non_blocking=True)
-        return CudaStream(self.index, self._events, lambda _: None, stream)
+        return CudaStream(self._wait, self._events, lambda _: None, stream)
 
     def suit_environment(self) -> None:
         """Have PyTorch take little more of the card than it uses, unless the user says how."""
@@ -336,7 +350,7 @@ class CudaDevice:
         self._injection.cause(kind)
 
     def _stream(self, cupy_stream: Any) -> CudaStream:
-        return CudaStream(self.index, self._events, self._activated, cupy_stream)
+        return CudaStream(self._wait, self._events, self._activated, cupy_stream)
 
     def _activated(self, stream: CudaStream) -> None:
         self.active = stream

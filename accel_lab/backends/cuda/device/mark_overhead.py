@@ -7,7 +7,7 @@ from typing import Any
 
 from cupy.cuda import runtime
 
-from accel_lab.backends.cuda.device.stream import fired
+from accel_lab.backends.cuda.completion.event_wait import fired
 from accel_lab.compute.execution.tracer import Margins
 
 TRIES = 8

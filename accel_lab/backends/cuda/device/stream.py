@@ -2,18 +2,14 @@
 
 from collections import deque
 from collections.abc import Callable
-from time import perf_counter, sleep
 from typing import Any
 
 from cupy.cuda import runtime
 
+from accel_lab.backends.cuda.completion.event_wait import EventWait, fired
+
 # Without timing an event is cheaper, and this is no place for measurements.
 _EVENT_FLAGS = runtime.eventDisableTiming
-_NOT_READY = 600
-# Between two looks at an event a wait sleeps: short at first, then a hundredth of what it has
-# waited. A wait in the driver that sleeps too was measured to end up to a millisecond late in a
-# virtual machine, and one that spins would take a core.
-_SLEEP_S = (20e-6, 200e-6)
 
 
 class CudaEvent:
@@ -40,12 +36,14 @@ class CudaStream:
     has one of its own.
     """
 
-    __slots__ = ("_events", "_first", "_on_activate", "cupy_stream", "device", "ptr")
+    __slots__ = ("_events", "_first", "_on_activate", "_wait", "cupy_stream", "ptr")
 
-    def __init__(self, device: int, events: deque[int], on_activate: Any, cupy_stream: Any) -> None:
-        self.device = device
+    def __init__(
+        self, wait: EventWait, events: deque[int], on_activate: Any, cupy_stream: Any
+    ) -> None:
         self.cupy_stream = cupy_stream
         self.ptr: int = self.cupy_stream.ptr
+        self._wait = wait
         self._events = events
         self._on_activate = on_activate
         self._first: Callable[[], Callable[[], None] | None] | None = None
@@ -109,25 +107,9 @@ class CudaStream:
         return fired(runtime.eventQuery(event.ptr))
 
     def synchronize(self, event: CudaEvent) -> None:
-        """Sleep until the event fires; any thread, without the interpreter's lock.
+        """Return when the event fires; any thread, without the interpreter's lock.
 
         Raises:
             CUDARuntimeError: the device is in error.
         """
-        runtime.setDevice(self.device)
-        begin = perf_counter()
-        while not fired(runtime.eventQuery(event.ptr)):
-            sleep(min(max((perf_counter() - begin) / 100, _SLEEP_S[0]), _SLEEP_S[1]))
-
-
-def fired(status: int) -> bool:
-    """Read the answer to a query of a stream or an event.
-
-    Raises:
-        CUDARuntimeError: the device is in error.
-    """
-    if status == 0:
-        return True
-    if status == _NOT_READY:
-        return False
-    raise runtime.CUDARuntimeError(status)
+        self._wait.until(event.ptr)

@@ -135,6 +135,16 @@ class CudaConvolutions:
             self._cudnn = cudnn_graphs(self._device, built)
         return self._cudnn
 
+    def lend(self) -> int | None:
+        """Return cuDNN's handle on the active stream, for the user's code; None without it."""
+        graphs = self._found()
+        return None if graphs is None else graphs.lend()
+
+    def take_back(self) -> None:
+        """Have its stream set anew."""
+        if self._cudnn is not None:
+            self._cudnn.take_back()
+
     def statistics(self) -> Mapping[str, int]:
         """Count the convolutions and graphs that each did, and cuDNN's plans; any thread."""
         planned = {} if self._cudnn is None else self._cudnn.statistics()

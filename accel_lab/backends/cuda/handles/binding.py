@@ -39,6 +39,10 @@ class HandleBinding:
             self._put(stream.ptr)
             self._stream = stream
 
+    def forget(self) -> None:
+        """Put the handle on the active stream the next time, wherever it is."""
+        self._stream = None
+
     @contextmanager
     def numbers_on_device(self) -> Iterator[None]:
         """Bind, and let results be written where they are needed, so that nothing waits."""

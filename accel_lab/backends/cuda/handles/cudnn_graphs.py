@@ -86,6 +86,15 @@ class CudnnGraphs:
         plan.run(self._handle, arrays, 0 if work is None else work.data.ptr)
         return True
 
+    def lend(self) -> int:
+        """Return the handle on the active stream, for the user's code."""
+        self._binding.bind()
+        return self._handle
+
+    def take_back(self) -> None:
+        """Have its stream set anew."""
+        self._binding.forget()
+
     def statistics(self) -> Mapping[str, int]:
         """Count its plans; any thread."""
         return {f"cuDNN {name}": count for name, count in self.plans.statistics().items()}

@@ -1,16 +1,18 @@
 """NVRTC: CUDA C++ to a cubin, without a GPU and without the interpreter's lock."""
 
+import contextlib
 import re
+from collections.abc import Iterator
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cupy.cuda import nvrtc
 
 from accel_lab.errors import CompileError
 from accel_lab.libraries.jit.includes import Includes, includes_of
-from accel_lab.libraries.jit.messages import Compile, compile_error
+from accel_lab.libraries.jit.program import Program, base_of, compile_error
 from accel_lab.libraries.jit.signature import reflection
 
 _LOG_LIMIT = 64 << 10
@@ -64,8 +66,13 @@ _MATH = """
 #endif
 """
 _ALWAYS = "accel_lab_nvrtc.h"
+_TYPES = "accel_lab_types.h"
+_SHORT = re.compile(r"\b(?:ushort|uint|ulong)\b")
+_NAMES = "typedef unsigned short ushort; typedef unsigned int uint; typedef unsigned long ulong;\n"
+"""What Linux's `sys/types.h` has, which nvcc includes."""
 _STANDARD = {
     _ALWAYS: _MATH,
+    _TYPES: _NAMES,
     "stdint.h": _INTEGERS,
     "cstdint": _INTEGERS,
     "limits.h": _LIMITS,
@@ -89,13 +96,18 @@ class Compiled(NamedTuple):
     """A cubin.
 
     Attributes:
-        symbol: what the kernel is called in it.
+        symbols: what the kernels are called in it.
         log: the compiler's warnings.
     """
 
     cubin: bytes
-    symbol: str
+    symbols: tuple[str, ...]
     log: str
+
+    @property
+    def symbol(self) -> str:
+        """What the first kernel is called in it."""
+        return self.symbols[0]
 
 
 def version() -> tuple[int, int]:
@@ -126,7 +138,7 @@ def include_folders() -> tuple[str, ...]:
     return tuple(folders)
 
 
-def includes(program: Compile) -> Includes:
+def includes(program: Program) -> Includes:
     """Return the files that a program may include.
 
     NVRTC looks where it runs before it looks among CUDA's headers.
@@ -136,47 +148,71 @@ def includes(program: Compile) -> Includes:
     return includes_of(texts, known, [str(Path.cwd())], include_folders())
 
 
-def build(program: Compile, architecture: str) -> Compiled:
+def build(program: Program, architecture: str) -> Compiled:
     """Compile for an architecture, as `90`; any thread, blocks for some 0.1 s or more.
 
     Raises:
         CompileError: with NVRTC's log.
     """
-    try:
-        return _built(program, options(program, architecture))
-    except CompileError as error:
-        if _UNANNOTATED not in error.log:
-            raise
-        # What has no annotation is the device's then, as it is on the host.
-        return _built(program, (*options(program, architecture), _UNANNOTATED))
+    given = options(program, architecture)
+    while True:
+        try:
+            return _built(program, given)
+        except CompileError as error:
+            more = tuple(one for one in _mends(program, error) if one not in given)
+            if not more:
+                raise
+            given += more
 
 
-def _built(program: Compile, given: tuple[str, ...]) -> Compiled:
+def _mends(program: Program, error: CompileError) -> Iterator[str]:
+    """Give options that may mend it: what lacks an annotation is the device's then."""
+    if _UNANNOTATED in error.log:
+        yield _UNANNOTATED
+    if any(map(_SHORT.search, (program.text, *program.included.values()))):
+        yield f"--pre-include={_TYPES}"
+
+
+def _built(program: Program, given: tuple[str, ...]) -> Compiled:
+    with compiled(program, translated(program), given) as (handle, log):
+        symbols = tuple([nvrtc.getLoweredName(handle, name) for name in program.names])
+        return Compiled(nvrtc.getCUBIN(handle), symbols, log)
+
+
+@contextlib.contextmanager
+def compiled(program: Program, text: str, given: tuple[str, ...]) -> Iterator[tuple[Any, str]]:
+    """Compile a text, for as long as the block lasts; gives NVRTC's handle, and its warnings.
+
+    Raises:
+        CompileError: with NVRTC's log.
+    """
     headers = {**_STANDARD, **program.included}
     texts = tuple(text.encode() for text in headers.values())
     names = tuple(name.encode() for name in headers)
-    handle = nvrtc.createProgram(translated(program), program.file, texts, names)
+    handle = nvrtc.createProgram(text, program.file, texts, names)
     try:
-        nvrtc.addNameExpression(handle, program.name)
+        for name in program.names:
+            nvrtc.addNameExpression(handle, name)
         try:
             nvrtc.compileProgram(handle, given)
         except nvrtc.NVRTCError as error:
             log = nvrtc.getProgramLog(handle)[:_LOG_LIMIT].strip() or str(error)
             raise compile_error(program, log) from error
-        log = nvrtc.getProgramLog(handle)[:_LOG_LIMIT].strip()
-        symbol = nvrtc.getLoweredName(handle, program.name)
-        return Compiled(nvrtc.getCUBIN(handle), symbol, log)
+        yield handle, nvrtc.getProgramLog(handle)[:_LOG_LIMIT].strip()
     finally:
         nvrtc.destroyProgram(handle)
 
 
-def translated(program: Compile) -> str:
-    """Return the source, and behind it the table of the kernel's parameters."""
-    signature = reflection(program.name, "__device__")
-    return f'{program.text}\n#line 1 "the signature of {program.base}"\n{signature}'
+def translated(program: Program) -> str:
+    """Return the source, and behind it the table of each kernel's parameters."""
+    tables = (
+        f'#line 1 "the signature of {base_of(name)}"\n{reflection(name, "__device__", number=i)}'
+        for i, name in enumerate(program.names)
+    )
+    return f"{program.text}\n{''.join(tables)}"
 
 
-def options(program: Compile, architecture: str) -> tuple[str, ...]:
+def options(program: Program, architecture: str) -> tuple[str, ...]:
     """Return NVRTC's options: the user's, the architecture, and where headers are."""
     given = program.options
     standard = () if any("std=" in one for one in given) else ("-std=c++17",)

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Iterable
 from contextlib import suppress
 from importlib.metadata import version
-from typing import Any
+from typing import Any, TypeAlias
 
 import cupy
 from cupy.cuda import nvrtc
@@ -18,6 +18,10 @@ from accel_lab.errors import BackendUnavailable
 FORMAT = 1
 _BLOB = "algorithm.bin"
 _WITHOUT_SCRATCH = frozenset({"unary_transform", "binary_transform"})
+
+_Size: TypeAlias = tuple[Recipe, int | None, int | None]
+"""An algorithm with its extents."""
+SIZES_KEPT = 4096
 
 
 class _Stream:
@@ -41,6 +45,7 @@ class Plans:
         self._cache = DiskCache(cache_folder() / "primitives")
         self._blobs: dict[Recipe, bytes] = {}
         self._loaded: dict[Recipe, Any] = {}
+        self._scratch: dict[_Size, int] = {}
         self._lock = threading.RLock()
         self.found = self.compiled = 0
 
@@ -75,15 +80,26 @@ class Plans:
             if recipe.algorithm in _WITHOUT_SCRATCH:
                 algorithm(stream=stream, **given)
                 return
-            nbytes = algorithm(temp_storage=None, stream=stream, **given)
-            # Of none CUB would be asked again how much it wants.
-            scratch = cupy.empty(max(int(nbytes), 1), cupy.uint8)
-            algorithm(temp_storage=scratch, stream=stream, **given)
+            size = recipe, arguments.get("num_items"), arguments.get("num_segments")
+            nbytes = self._scratch.get(size)
+            if nbytes is None:
+                nbytes = self._asked(
+                    size, int(algorithm(temp_storage=None, stream=stream, **given))
+                )
+            algorithm(temp_storage=cupy.empty(nbytes, cupy.uint8), stream=stream, **given)
 
     def close(self) -> None:
         """Unload what is loaded."""
         with self._lock:
             self._loaded.clear()
+
+    def _asked(self, size: _Size, nbytes: int) -> int:
+        """Keep how much an algorithm wants, which follows from its extents alone."""
+        if len(self._scratch) >= SIZES_KEPT:
+            self._scratch.clear()
+        # Of none CUB would be asked again how much it wants.
+        self._scratch[size] = max(nbytes, 1)
+        return self._scratch[size]
 
     def _load(self, recipe: Recipe) -> Any:
         from cuda import compute

@@ -47,7 +47,7 @@ class CudaFactors:
         self._device = device
         self._solver: SolverHandle | None = None
         self._stacks = 0
-        self._bind_solver: Callable[[], None] = lambda: None
+        self._solver_binding: HandleBinding | None = None
         self._bind_stacks: Callable[[], None] = lambda: None
 
     def close(self) -> None:
@@ -65,9 +65,19 @@ class CudaFactors:
         """Return cuSOLVER's handle on the active stream."""
         if self._solver is None:
             self._solver = SolverHandle(self._device.active)
-            self._bind_solver = HandleBinding(self._device, self._solver.put).bind
-        self._bind_solver()
+            self._solver_binding = HandleBinding(self._device, self._solver.put)
+        assert self._solver_binding is not None
+        self._solver_binding.bind()
         return self._solver
+
+    def lend(self) -> int:
+        """Return cuSOLVER's handle on the active stream, for the user's code."""
+        return self._own_solver().handle
+
+    def take_back(self) -> None:
+        """Have its stream set anew."""
+        if self._solver_binding is not None:
+            self._solver_binding.forget()
 
     def _own_stacks(self) -> int:
         """Return cuBLAS's handle, which has LU of stacks, on the active stream."""

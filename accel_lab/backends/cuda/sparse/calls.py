@@ -27,6 +27,7 @@ _INDEX_TYPES = {
 }
 _BASE = int(cusparse.IndexBase.ZERO)
 _ROW = int(cusparse.Order.ROW)
+_NUMBERS_ON_HOST = 0  # CUSPARSE_POINTER_MODE_HOST
 
 
 class Rows(NamedTuple):
@@ -62,7 +63,18 @@ class Calls:
 
     def __init__(self, device: "CudaDevice") -> None:
         self.handle: int = cusparse.create()
-        self.bind = HandleBinding(device, partial(cusparse.set_stream, self.handle)).bind
+        binding = HandleBinding(device, partial(cusparse.set_stream, self.handle))
+        self.bind, self._forget_stream = binding.bind, binding.forget
+
+    def lend(self) -> int:
+        """Return the handle on the active stream, for the user's code."""
+        self.bind()
+        return self.handle
+
+    def take_back(self) -> None:
+        """Set it as it was made; its stream comes with the next call."""
+        self._forget_stream()
+        cusparse.set_pointer_mode(self.handle, _NUMBERS_ON_HOST)
 
     def close(self) -> None:
         """Destroy the handle."""

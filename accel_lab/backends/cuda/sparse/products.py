@@ -39,6 +39,14 @@ class CudaProducts:
     def __init__(self, device: "CudaDevice") -> None:
         self._calls = Calls(device)
 
+    def lend(self) -> int:
+        """Return cuSPARSE's handle on the active stream, for the user's code."""
+        return self._calls.lend()
+
+    def take_back(self) -> None:
+        """Set the handle as it was made."""
+        self._calls.take_back()
+
     def spmv(
         self,
         m: Spmv,

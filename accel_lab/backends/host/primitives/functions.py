@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from accel_lab.backends.host.jit import HostJit, HostKernel
+from accel_lab.backends.host.jit import HostJit
+from accel_lab.backends.host.kernel import HostKernel
 from accel_lab.backends.host.primitives.loops import LOOPS
 from accel_lab.errors import CompileError
 from accel_lab.libraries.jit.messages import Compile

@@ -15,6 +15,7 @@ from typing import Any
 from accel_lab.actor.actor import Actor
 from accel_lab.actor.reply import Reply
 from accel_lab.blueprints.patterns.base.record import Record
+from accel_lab.blueprints.patterns.base.request import Relay, Stream
 from accel_lab.blueprints.patterns.base.stage import Stage
 from accel_lab.compute.device import Device
 from accel_lab.compute.message.buffer import AccelRef
@@ -213,12 +214,26 @@ class Calls:
 
     # --- on the event loop ---
 
+    def _relay(self, call: Call, stream: Stream) -> None:
+        """Tell the parts of another pattern's answer as they come, without a thread."""
+        call.is_stream, call.waits_for = True, (stream.reply,)
+
+        def told(part: Any) -> None:
+            call.told = True
+            if call.part is not None:
+                call.part(part)
+
+        Relay(stream, self._soon, told, partial(self._over, call))
+
     def _call_inline(self, call: Call) -> None:
         try:
             outcome = self._functions.call(call.device, call.value)
         except Exception as error:  # noqa: BLE001 - whoever asked is told
             clear_frames(error.__traceback__)
             self._soon(self._over, call, None, error)
+            return
+        if isinstance(outcome, Stream):
+            self._relay(call, outcome)
             return
         replies = list(replies_in(outcome))
         if not replies:

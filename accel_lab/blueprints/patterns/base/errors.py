@@ -69,6 +69,13 @@ def stage_failed(who: str, stage: str, number: int, runs: int, error: BaseExcept
     return failed
 
 
+def cause_of(error: BaseException) -> BaseException:
+    """Return what a failure comes of, however many patterns it went through."""
+    while isinstance(error, StageFailed) and error.__cause__ is not None:
+        error = error.__cause__
+    return error
+
+
 def wrong_answer(who: str, stage: str, expected: str, found: Any) -> WrongAnswer:
     """Return the failure of requests whose function answered in another form."""
     kind = type(found).__name__

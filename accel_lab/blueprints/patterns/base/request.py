@@ -1,6 +1,6 @@
 """One request to a pattern: the message, what the pattern holds of it, and its stream of parts."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, Literal
 
 from accel_lab.actor.event_loop import Timer
@@ -38,6 +38,11 @@ class Stream:
         self._last = self._ahead
         self.reply: Reply[Any] = Reply()
 
+    @property
+    def ahead(self) -> Reply[Any]:
+        """The next part and the reply of what follows it, or None at the end."""
+        return self._ahead
+
     def follow(self, reply: Reply[Any]) -> None:
         """End when a reply is there, as it does."""
         self.reply = reply
@@ -70,6 +75,48 @@ class Stream:
         while (found := await self._ahead) is not None:
             part, self._ahead = found
             yield part
+
+
+class Relay:
+    """Hands on the parts of a stream, and then all of them or its failure; on one event loop.
+
+    Parameters:
+        soon: has a function called on the event loop, in a turn of its own; any thread.
+        part: gets each part.
+        over: gets the list of all and None, or None and the failure.
+    """
+
+    def __init__(
+        self,
+        stream: Stream,
+        soon: Callable[[Callable[[], object]], object],
+        part: Callable[[Any], object],
+        over: Callable[[list[Any] | None, BaseException | None], object],
+    ) -> None:
+        self._ahead: Reply[Any] | None = stream.ahead
+        self._soon, self._part, self._over = soon, part, over
+        self._awaited: Reply[Any] | None = None
+        self._parts: list[Any] = []
+        self._go_on_soon()
+
+    def _go_on(self) -> None:
+        while (ahead := self._ahead) is not None and ahead.done:
+            if ahead.error is not None:
+                self._ahead = None
+                self._over(None, ahead.error.take())
+            elif (found := ahead.result(0.0)) is None:
+                self._ahead = None
+                self._over(self._parts, None)
+            else:
+                part, self._ahead = found
+                self._parts.append(part)
+                self._part(part)
+        if ahead is not None and self._awaited is not ahead:  # a waiter may be called twice
+            self._awaited = ahead
+            ahead.add_waiter(self._go_on_soon)
+
+    def _go_on_soon(self) -> None:
+        self._soon(self._go_on)
 
 
 class Entry:

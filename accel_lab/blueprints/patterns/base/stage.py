@@ -130,7 +130,8 @@ def stage(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
             and one without devices. A device's function is called by one thread at a time.
         retries: how often a call is run again after a fault (a context was lost).
         repeatable: whether it may be; False for a function that must not run twice.
-        inline: call it on the event loop; for what only sends, as another pattern's `ask`.
+        inline: call it on the event loop; for what only sends, as another pattern's `ask`, or its
+            `stream`, whose parts are told as they come.
         name: what it is called; as the function when not given.
     """
     if function is not None:

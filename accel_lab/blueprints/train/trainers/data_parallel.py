@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from accel_lab.blueprints.train.exchange.buckets import BUCKET_BYTES, Buckets
 from accel_lab.blueprints.train.optimizers.optimizer import Optimizer
+from accel_lab.blueprints.train.trainers.attempt import Computed
 from accel_lab.blueprints.train.trainers.by_rows import by_rows, in_buckets
 from accel_lab.blueprints.train.trainers.on_world import OnWorld
 from accel_lab.blueprints.train.trainers.options import (
@@ -16,7 +17,6 @@ from accel_lab.blueprints.train.trainers.options import (
     Options,
     require_count,
 )
-from accel_lab.blueprints.train.trainers.training import Computed
 from accel_lab.world.world import World
 
 

@@ -14,6 +14,7 @@ from accel_lab.blueprints.train.exchange.buckets import BUCKET_BYTES, Buckets
 from accel_lab.blueprints.train.exchange.pieces import Gathers, Scatters, filled, piece
 from accel_lab.blueprints.train.optimizers.optimizer import SEPARATOR, Buffers, Optimizer
 from accel_lab.blueprints.train.snapshots.snapshot import Array
+from accel_lab.blueprints.train.trainers.attempt import Computed
 from accel_lab.blueprints.train.trainers.by_rows import by_rows, in_buckets
 from accel_lab.blueprints.train.trainers.on_world import InParts
 from accel_lab.blueprints.train.trainers.options import (
@@ -23,7 +24,6 @@ from accel_lab.blueprints.train.trainers.options import (
     Options,
     require_count,
 )
-from accel_lab.blueprints.train.trainers.training import Computed
 from accel_lab.world.world import World
 
 

@@ -8,11 +8,11 @@ import numpy.typing as npt
 from accel_lab.blueprints.train.exchange.schedule import in_turn
 from accel_lab.blueprints.train.optimizers.optimizer import Buffers, Optimizer
 from accel_lab.blueprints.train.snapshots.snapshot import Array
+from accel_lab.blueprints.train.trainers.attempt import Computed
 from accel_lab.blueprints.train.trainers.cuts import Cuts
 from accel_lab.blueprints.train.trainers.flow import Flow, Line, Stage
 from accel_lab.blueprints.train.trainers.on_world import InParts
 from accel_lab.blueprints.train.trainers.options import Batch, Batches, Loss, Options
-from accel_lab.blueprints.train.trainers.training import Computed
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.errors import InvalidArgument
 from accel_lab.world.world import World

@@ -8,9 +8,10 @@ import numpy.typing as npt
 
 from accel_lab.actor.reply import Reply
 from accel_lab.blueprints.train.optimizers.optimizer import Optimizer
+from accel_lab.blueprints.train.trainers.attempt import Computed
 from accel_lab.blueprints.train.trainers.by_rows import by_rows
 from accel_lab.blueprints.train.trainers.options import Batch, Batches, Loss, Options
-from accel_lab.blueprints.train.trainers.training import Computed, Training
+from accel_lab.blueprints.train.trainers.training import Training
 from accel_lab.compute.device import Device
 from accel_lab.errors import AccelError, InvalidArgument
 

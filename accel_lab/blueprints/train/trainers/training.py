@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,11 +19,12 @@ from accel_lab.blueprints.train.optimizers.clipping import (
 from accel_lab.blueprints.train.optimizers.optimizer import Buffers, Optimizer, slot_name
 from accel_lab.blueprints.train.snapshots.in_memory import InMemory
 from accel_lab.blueprints.train.snapshots.snapshot import Array, Asked, Keeper, Snapshot
+from accel_lab.blueprints.train.telling import Telling, Watch
+from accel_lab.blueprints.train.trainers.attempt import Attempt, Computed
 from accel_lab.blueprints.train.trainers.layout import Layout
 from accel_lab.blueprints.train.trainers.options import Batch, Batches, require_count
 from accel_lab.compute.arrays.dtypes import is_float, numpy_dtype
 from accel_lab.compute.device import Device
-from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.errors import AccelError, InvalidArgument
 from accel_lab.libraries import array
 
@@ -32,34 +33,6 @@ LOSSES = ":losses"
 ATTEMPTS = 5
 """So often a step is tried before its fault is raised."""
 _BACK_S = 120.0
-
-
-class Computed(NamedTuple):
-    """What a batch came to.
-
-    Attributes:
-        losses: those of its parts, each with its share of the whole one.
-        gradients: each rank's, by the names of parameters, summed over what all ranks computed.
-    """
-
-    losses: list[tuple[AccelRef, float]]
-    gradients: list[Buffers]
-
-
-class Attempt(NamedTuple):
-    """A step that was sent.
-
-    Attributes:
-        losses: as `Computed` has them.
-        states: what each rank has after it.
-        finite: whether all gradients are finite; None where nobody asks.
-        norm: that of the gradients before they were clipped; None where they are not.
-    """
-
-    losses: list[tuple[AccelRef, float]]
-    states: list[Buffers]
-    finite: AccelRef | None
-    norm: AccelRef | None
 
 
 class Training(Layout):
@@ -112,9 +85,15 @@ class Training(Layout):
         self.scale: LossScale | None = None
         self.states: list[Buffers] = []
         self._is_hurt = False
+        self._telling = Telling(kind, self.devices)
         self._begin()
 
     # The ranks.
+
+    @property
+    def name(self) -> str:
+        """What views call it: its kind, and a number if it is not the first one."""
+        return self._telling.name
 
     @property
     def names(self) -> Sequence[str]:
@@ -204,11 +183,14 @@ class Training(Layout):
         return self.step
 
     def _take_step(self) -> None:
-        attempt = self._whole(self.batches(self.step))
-        loss = sum(np.asarray(ref.get()).item() * share for ref, share in attempt.losses)
-        norm = None if attempt.norm is None else float(attempt.norm.get())
-        finite = attempt.finite is None or bool(attempt.finite.get())
+        with Watch(self.devices) as watch:
+            batch = self.batches(self.step)
+            attempt = self._whole(batch)
+            loss = sum(np.asarray(ref.get()).item() * share for ref, share in attempt.losses)
+            norm = None if attempt.norm is None else float(attempt.norm.get())
+            finite = attempt.finite is None or bool(attempt.finite.get())
         # From here on the step is whole.
+        rate = self.optimizer.rate_at(self.step)
         if finite:
             self.states = attempt.states
             self.updates += 1
@@ -218,6 +200,9 @@ class Training(Layout):
             self.norms.append(norm)
         self.losses.append(loss)
         self.step += 1
+        self._telling.tell(
+            watch, self.step, batch, loss=loss, rate=rate, norm=norm, faults=self.faults
+        )
         if self.step % self.every == 0:
             self._take_snapshot()
             self.shorten()

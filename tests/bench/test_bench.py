@@ -18,13 +18,13 @@ import pytest
 from rich.console import Console
 
 from accel_lab import AccelRef, System
-from accel_lab.bench import effort, suite
+from accel_lab.bench import effort, peer, suite
 from accel_lab.bench.operands import SMALL
 from accel_lab.bench.page import Page
 from accel_lab.bench.report import Report, figure
 from accel_lab.bench.rounds import compare, latencies
 from accel_lab.bench.row import Budget, Row, judged
-from accel_lab.bench.rows import compiling, libraries, peer, pipelined, rebuilt, watched
+from accel_lab.bench.rows import compiling, completion, libraries, pipelined, rebuilt, watched
 from accel_lab.bench.rows import workloads as workload_rows
 from accel_lab.bench.workloads import WORKLOADS
 from accel_lab.errors import InvalidArgument
@@ -48,6 +48,12 @@ ROWS = {
     "ping-result-p99",
     "ping-await-p50",
     "ping-await-p99",
+    *(
+        f"completion-{way}-{size}{of}"
+        for way in completion.WAYS
+        for size in completion.SIZES["host"]
+        for of in ("", "-cpu")
+    ),
     "busy-cell",
     *(
         f"{library}-{case.name}{of}"

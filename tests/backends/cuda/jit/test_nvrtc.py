@@ -112,3 +112,15 @@ def test_errors_have_the_user_s_lines(source: str, said: str) -> None:
     with pytest.raises(CompileError, match=said) as caught:
         build(source)
     assert caught.value.name == "f"
+
+
+def test_names_of_types_that_nvcc_knows_are_known() -> None:
+    """Also where, once they are known, a function without an annotation is met."""
+    source = "uint twice(uint x) { return 2 * x; }\n"
+    source += "__global__ void f(uint* x, ushort y) { *x = twice(y); }"
+    built = build(source)
+    assert parameters_of(data_of(built.cubin, TABLE)) is not None
+    own = "struct uint { int x; };\n__global__ void f(uint* x) { x->x = 1; }"
+    assert build(own).symbols == ("_Z1fP4uint",)
+    with pytest.raises(CompileError, match="unheard_of"):
+        build("__global__ void f(uint* x) { *x = unheard_of; }")

@@ -1,0 +1,104 @@
+"""The messages of one device in one session, found by their numbers in a folder's journal."""
+
+import hashlib
+from typing import Any
+
+import msgspec
+
+from accel_lab.compute.lineage.recorded_message import decode
+from accel_lab.errors import AccelError, JournalDamaged, JournalError, SessionDamaged, SessionError
+from accel_lab.journal.entries.entry import kind_of
+from accel_lab.journal.replay.part import CODE
+from accel_lab.journal.stores.sqlite import SqliteStore
+from accel_lab.session.store.commit import Recipe, Send
+
+_parts = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
+_ARRAY = b"\xdd"  # msgpack's array with a length of 32 bits
+
+
+def digest_of(messages: list[bytes]) -> str:
+    """Return the digest of messages as they were sent."""
+    made = hashlib.blake2b(digest_size=32)
+    for data in messages:
+        made.update(len(data).to_bytes(8, "little"))
+        made.update(data)
+    return made.hexdigest()
+
+
+class Records:
+    """What was sent in the sessions of a folder; read when it is first asked for.
+
+    Parameters:
+        store: the folder's journal.
+    """
+
+    def __init__(self, store: SqliteStore) -> None:
+        self._store = store
+        self._read: dict[tuple[str, str], dict[int, bytes]] = {}
+
+    def messages(self, recipe: Recipe) -> list[bytes]:
+        """Return the messages of a recipe, in order.
+
+        Raises:
+            SessionDamaged: some are not there, or others.
+            SessionError: the journal cannot be read.
+        """
+        place = recipe.session, recipe.device
+        if place not in self._read:
+            self._read[place] = self._all(*place)
+        known = self._read[place]
+        numbers = [step.seq for step in recipe.steps if isinstance(step, Send)]
+        missing = [number for number in numbers if number not in known]
+        if missing:
+            raise self._damaged(f"message {missing[0]} of {recipe.device} is not in it any more")
+        found = [known[number] for number in numbers]
+        if digest_of(found) != recipe.digest:
+            raise self._damaged(f"the messages of {recipe.device} are not those that were sent")
+        return found
+
+    def content(self, key: str) -> bytes:
+        """Return the bytes that a message took from the arena.
+
+        Raises:
+            SessionDamaged: they are not there, or others.
+            SessionError: the journal cannot be read.
+        """
+        try:
+            data = self._store.content(key)
+        except JournalError as error:
+            raise self._error(error) from error
+        if data is None:
+            raise self._damaged(f"the bytes that are kept as {key} are not in it any more")
+        return data
+
+    def _all(self, session: str, device: str) -> dict[int, bytes]:
+        found: dict[int, bytes] = {}
+        try:
+            for group in self._store.groups():
+                if (group.session, group.device) == (session, device):
+                    whole = _ARRAY + group.count.to_bytes(4, "big") + group.data
+                    for part in map(bytes, _parts(whole)):
+                        raw: Any = decode(part)
+                        if raw[0] > 0:
+                            found[raw[0]] = part
+        except JournalError as error:
+            # What stands before the damage may be enough.
+            if not isinstance(error, JournalDamaged) or not found:
+                raise self._error(error) from error
+        except (msgspec.DecodeError, IndexError, TypeError) as error:
+            raise self._damaged(f"a group of {device} does not decode: {error}") from error
+        return found
+
+    def _damaged(self, why: str) -> SessionDamaged:
+        path = str(self._store.path)
+        return SessionDamaged(f"{path} is damaged: {why}", path=path)
+
+    def _error(self, error: AccelError) -> SessionError:
+        if isinstance(error, JournalDamaged):
+            return self._damaged(str(error))
+        return SessionError(str(error))
+
+
+def runs_code(raw: list[Any]) -> bool:
+    """Whether a message runs or compiles what the user has written."""
+    return kind_of(raw[3][0]).__name__ in CODE

@@ -1,0 +1,34 @@
+"""The host backend, whose contexts are recorded by CUPTI as those of `cuda` are."""
+
+from accel_lab.backends.cuda.activity import CuptiActivity
+from accel_lab.backends.host import (
+    SUPPORT,
+    available,
+    device_name,
+    open_backend,
+    peer_links,
+    preload,
+    versions,
+)
+
+__all__ = [
+    "SUPPORT",
+    "available",
+    "device_count",
+    "device_name",
+    "open_activity",
+    "open_backend",
+    "peer_links",
+    "preload",
+    "versions",
+]
+
+
+def device_count() -> int:
+    """Return how many devices there are."""
+    return 2
+
+
+def open_activity() -> CuptiActivity:
+    """Record."""
+    return CuptiActivity()
