@@ -1,16 +1,13 @@
 """What the documentation says is what a test runs.
 
-All Python blocks of a page are one program, run in a process of its own. Those that need a piece of
+All Python blocks of a page are one program, with a namespace of its own. Those that need a piece of
 the machine say so, `<!-- needs: cuda -->`, and are a program for themselves. A block that cannot be
 run says why, `<!-- not run: reason -->`.
 """
 
 import ast
-import os
 import re
 import runpy
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -37,6 +34,7 @@ from accel_lab.libraries.authoring.registration import function_name, messages, 
 from accel_lab.library_modules import LIBRARIES, module_of
 from tests.cells import outputs_of
 from tests.conftest import require
+from tests.pages import Pages
 from tests.project import NEXT, PROJECT, ROOT, requirements
 
 DOCS = ROOT / "docs"
@@ -49,18 +47,6 @@ DECISIONS = sorted((DOCS / "decisions").glob("[0-9]*.md"))
 FENCE = re.compile(r"^```(?P<kind>\w*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 REMARK = re.compile(r"<!-- (?P<what>needs|not run): (?P<text>[^>]+) -->\n\Z")
 LINK = re.compile(r"\]\((?P<target>[^)\s]+)\)")
-
-# Compiles what IPython would: `await` may stand at the top level. Who leaves a kernel that never
-# ends has the next cell end it, which here comes before the kernel has begun.
-RUNNER = """
-import ast, asyncio, inspect, sys
-from accel_lab.system import System
-System.finish_s = 0.5
-code = compile(sys.stdin.read(), "page", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-coroutine = eval(code)
-if inspect.iscoroutine(coroutine):
-    asyncio.run(coroutine)
-"""
 
 
 class Block(NamedTuple):
@@ -95,8 +81,6 @@ def program(page: Path, needs: str = "") -> str:
 
 def programs() -> Iterator[tuple[Path, str]]:
     for page in PAGES:
-        if page in SKILLS:
-            continue
         for needs in sorted({block.needs for block in blocks(page)}):
             if program(page, needs):
                 yield page, needs
@@ -106,39 +90,45 @@ def name(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
+@pytest.fixture(scope="module")
+def pages() -> Iterator[Pages]:
+    running = Pages()
+    yield running
+    running.close()
+
+
 @pytest.mark.parametrize(
     ("page", "needs"),
     list(programs()),
     ids=lambda value: name(value) if isinstance(value, Path) else value,
 )
-def test_python_on_a_page_runs(page: Path, needs: str, tmp_path: Path) -> None:
+def test_python_on_a_page_runs(page: Path, needs: str, pages: Pages, tmp_path: Path) -> None:
     if needs:
         require(needs)
-    _run(program(page, needs), tmp_path)
+    pages.run(program(page, needs), name(page), tmp_path)
 
 
-def _run(source: str, folder: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", RUNNER],
-        input=source,
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        timeout=100,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+def test_every_skill_has_a_program() -> None:
+    assert {page for page, _ in programs()} >= set(SKILLS)
 
 
-@pytest.mark.parametrize("needs", ["", "compiler"])
-def test_python_of_all_skills_runs(needs: str, tmp_path: Path) -> None:
-    """One after the other in one process, which starts once."""
-    if needs:
-        require(needs)
-    pages = [page for page in SKILLS if program(page, needs)]
-    assert len(pages) == (1 if needs else len(SKILLS) - 1)
-    _run("\n".join(program(page, needs) for page in pages), tmp_path)
+def test_a_program_that_fails_is_told_and_costs_no_other(tmp_path: Path) -> None:
+    """Nor has it what the one before it left in names, systems, folders and the environment."""
+    left = "import os\nfrom accel_lab import System\nos.environ['LEFT'] = '1'\nlab = System('host')"
+    pages = Pages()
+    try:
+        pages.run(left, "first", tmp_path)
+        looks = "import os\nfrom accel_lab import open_systems\nassert not open_systems.running()\n"
+        pages.run(f"{looks}assert 'LEFT' not in os.environ", "second", tmp_path)
+        with pytest.raises(AssertionError, match=r"third(.|\n)*line 2(.|\n)*name 'lab'(.|\n)*seen"):
+            pages.run("print('seen', flush=True)\nlab", "third", tmp_path)
+        with pytest.raises(AssertionError, match="fourth: no end"):
+            pages.run("import time; time.sleep(60)", "fourth", tmp_path, 0.2)
+        with pytest.raises(AssertionError, match="fifth: it ended"):
+            pages.run("import os; os._exit(0)", "fifth", tmp_path)
+        pages.run("await __import__('asyncio').sleep(0)", "sixth", tmp_path)
+    finally:
+        pages.close()
 
 
 @pytest.mark.parametrize("page", SKILLS, ids=name)

@@ -26,6 +26,7 @@ FLOORS = (
     {"blueprints"},
     {"testing", "views"},
     {"telemetry"},
+    {"prelude"},
     {
         "bench",
         "cli",
