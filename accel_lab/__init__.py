@@ -105,11 +105,16 @@ _HOMES = {
 }
 
 
+def _fork(*given: Any, **options: Any) -> Any:
+    return importlib.import_module("accel_lab.session.fork.fork").fork(*given, **options)
+
+
 def _offer(_: object) -> None:
     """Have dashboards and JupyterLab's sidebar find this process's systems, also without a view.
 
-    And have systems know what `accel_lab.telemetry` gives them.
+    And have systems know what stands above them.
     """
+    sys.modules["accel_lab.system"].from_above["fork"] = _fork
     # Each adds a hook of its own, which is called, too.
     importlib.import_module("accel_lab.views.feed.feed")
     importlib.import_module("accel_lab.telemetry")

@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -193,14 +193,32 @@ class System(SeveralDevices, Uncopied):
         _require_results(results)
         groups = groups_of(strategy, len(indices), max_restarts=max_restarts, within_s=within_s)
         self.streams, self.completion = _waiting(streams, completion)
-        timeout_s = require_timeout(timeout_s)
-        suspend_after_s = require_timeout(suspend_after_s, "suspend_after_s")
+        timeout_s, suspend_after_s = (
+            require_timeout(timeout_s),
+            require_timeout(suspend_after_s, "suspend_after_s"),
+        )
         memory_bytes, journal_bytes = (
             require_bytes(memory_bytes, "memory_bytes"),
             require_bytes(journal_bytes, "journal_bytes"),
         )
         self.trace = asked_for(trace, self.backend, module, suspend_after_s)
         store = None if journal is None else store_for(journal)
+        self._opened_with: dict[str, Any] = {
+            "max_restarts": max_restarts,
+            "within_s": within_s,
+            "strategy": strategy,
+            "timeout_s": timeout_s,
+            "recover": recover,
+            "results": results,
+            "memory_bytes": memory_bytes,
+            "spill": spill,
+            "fuse": fuse,
+            "streams": streams,
+            "completion": completion,
+            "arena_bytes": arena_bytes,
+            "suspend_after_s": suspend_after_s,
+            "trace": trace,
+        }
         require_registered(messages(), ACTORS, module.SUPPORT, self.backend)
         self.name = name or f"lab{next(_names)}"
         self.events = EventStream()
@@ -516,6 +534,43 @@ class System(SeveralDevices, Uncopied):
         if any(device.name == name for device in self.devices):
             raise NameTaken(f"{self.name} has a device named {name!r}")
         return self._own_actors.spawn(factory, name=name, capacity=capacity)
+
+    def fork(
+        self,
+        names: Mapping[str, Any] | None = None,
+        *,
+        drop: bool = False,
+        timeout_s: float = 120.0,
+    ) -> Any:
+        """Return a second system, whose devices have what this one's have now: for a what-if.
+
+        `with lab.fork() as other:` closes it at the end. `other[x]` is its buffer for `x`, and
+        `other.names["x"]` what the name `x` stands for there. What is written in one changes
+        nothing in the other, and a lost context or `close` of one leaves the other alone. It has a
+        process for each device of its own, and the options of this system, but for the journal,
+        which is in memory. Views share memory again, records of handles, kernels and generators
+        come along, and generators go on from where they are now. A `Fork` is no session: it ends
+        with the kernel.
+
+        Arrays are copied through the host, which needs room on the device for a second copy; what
+        is no array is made again by its messages. Blocks for what was sent before, and for the
+        copies. Other threads should send nothing meanwhile, or it may have some of that.
+
+        Parameters:
+            names: what to look at for handles; the notebook's names, or the program's, when not
+                given. Those that have nothing of this system are left out.
+            drop: leave out what cannot be taken along, as objects of `%%gpu` cells and handles in
+                objects of your own classes. Otherwise that is refused before anything is done.
+            timeout_s: how long it may take.
+
+        Raises:
+            CannotKeep: something cannot be taken along; `lost` says what, by name, and why.
+            InvalidArgument: it is the devices of a cluster.
+            AccelError: a device cannot start, or has no room.
+            TimeoutError: not within `timeout_s` seconds.
+            SystemClosed: it is closed.
+        """
+        return from_above["fork"](self, names, drop=drop, timeout_s=timeout_s)
 
     def check(self) -> None:
         """Raise what failed in the background and was not awaited; blocks for nothing.

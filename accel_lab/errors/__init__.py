@@ -240,7 +240,7 @@ class ArenaFull(AccelError, MemoryError):
 
 
 class CannotKeep(AccelError, fields=("lost",)):
-    """Suspending the device would lose something that cannot be kept on the host; nothing changed.
+    """Suspending the device, or forking its system, would lose something; nothing changed.
 
     Attributes:
         lost: why, by the name of each such thing.

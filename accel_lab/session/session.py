@@ -214,7 +214,21 @@ class Session(System):
             self.path, commit.number, commit.cell, bound, lost, later, tuple(left), *cells
         )
 
-    # Looking back.
+    # Looking back, and aside.
+
+    def fork(
+        self,
+        names: Mapping[str, Any] | None = None,
+        *,
+        drop: bool = False,
+        timeout_s: float = 120.0,
+    ) -> Any:
+        """Return a second system from this moment, of the session's names; see `System.fork`.
+
+        Buffers that wait until they are used are made for it.
+        """
+        asked = user_names(self._names) if names is None else names
+        return super().fork(asked, drop=drop, timeout_s=timeout_s)
 
     def at(self, cell: int | None = None, *, commit: int | None = None) -> Moment:
         """Return the names as they were after a cell, or at a commit; nothing is bound.

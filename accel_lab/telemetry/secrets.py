@@ -8,12 +8,17 @@ from contextlib import suppress
 from pathlib import Path
 
 GONE = "[left-out]"
+_OWN_WORD = r"token(?!s(?:$|[\W\d_])|i[sz])"
+"""The word for a secret; tokens, tokenizers and what is tokenized have to do with a text."""
 _NAME = (
-    r"(?i)\b([\w.-]*(?:api[_-]?key|passw(?:or)?d|passwd|pwd|secret|token|credential|access[_-]?key)"
-    r"[\w.-]*[\"']?\s*(?:=|:)\s*)"
+    rf"(?i)\b([\w.-]*(?:api[_-]?key|passw(?:or)?d|passwd|pwd|secret|{_OWN_WORD}|credential|"
+    r"access[_-]?key)[\w.-]*[\"']?\s*(?:=|:)\s*)"
 )
 _NAMED = _NAME + r"(\"[^\"]*\"|'[^']*'|[^\s,;&)\"']+)"
 _QUOTED = _NAME + r"(\"[^\"]+\"|'[^']+')"
+_KEY = r"(?<![A-Za-z0-9])(?=[A-Za-z0-9]*[0-9])(?=[A-Za-z0-9]*[A-Za-z])[A-Za-z0-9]{20,}"
+"""So many letters and digits in a row are no word of a text."""
+_OF_TEXT = r"(?i)\b([\w.-]*token(?:s|i[sz])[\w.-]*[\"']?\s*(?:=|:)\s*[\[({]*[\"']?)" + _KEY
 _KNOWN = (
     r"\b(?:sk|pk|rk)[-_][A-Za-z0-9_-]{16,}",  # OpenAI, Stripe and alike
     r"\bgh[pousr]_[A-Za-z0-9]{20,}",
@@ -41,16 +46,30 @@ def is_secret_name(name: str) -> bool:
     return _SECRET_NAME.search(name) is not None
 
 
+def names_a_secret(name: str, text: str) -> bool:
+    """Whether a name says of a text that it is a secret.
+
+    `token` does of any; `tokens` and `tokenizer`, as `n_tokens`, of one that looks like a key.
+    """
+    is_loose = "token" in name.lower() and re.search(_KEY, text) is not None
+    return is_loose or is_secret_name(name)
+
+
 def without_keys(text: str) -> str:
     """Leave secrets out of a program's text: known forms, and what secret names are given.
 
     It stays a program: of what follows a name only a text in quotes goes.
     """
+    return re.sub(_QUOTED, rf"\1'{GONE}'", _without_forms(text))
+
+
+def _without_forms(text: str) -> str:
+    """Leave out what is a secret by its form."""
     for pattern in _KNOWN:
         text = re.sub(pattern, GONE, text)
     text = re.sub(_IN_URL, rf"\1{GONE}@", text)
     text = re.sub(_BEARER, rf"\1{GONE}", text)
-    return re.sub(_QUOTED, rf"\1'{GONE}'", text)
+    return re.sub(_OF_TEXT, rf"\1{GONE}", text)
 
 
 def scrubber() -> Callable[[str], str]:
@@ -66,11 +85,7 @@ def scrubber() -> Callable[[str], str]:
     own = [(name, to) for name, to in names.items() if len(name) >= _LEAST and name != "root"]
 
     def scrub(text: str) -> str:
-        for pattern in _KNOWN:
-            text = re.sub(pattern, GONE, text)
-        text = re.sub(_IN_URL, rf"\1{GONE}@", text)
-        text = re.sub(_BEARER, rf"\1{GONE}", text)
-        text = re.sub(_NAMED, rf"\1{GONE}", text)
+        text = re.sub(_NAMED, rf"\1{GONE}", _without_forms(text))
         for name, to in own:
             text = re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", to, text)
         return text

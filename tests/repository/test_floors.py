@@ -138,7 +138,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"plain"},
         {"buffers"},
         {"decoder", "notebook", "reopened"},
-        {"cells_again", "moment"},
+        {"cells_again", "fork", "moment"},
         {"session"},
         {"opening"},
     ),

@@ -225,6 +225,9 @@ def test_what_is_refused_leaves_nothing_of_itself(trip: Trip) -> None:
         ("x", ["y", b"hf_abcdefghijklmnopqrstuv"]),
         ("x", np.array(["hf_abcdefghijklmnopqrstuv"])),
         ("x", "so it is in-the-environment-7 there"),
+        ("next_token", "anything"),
+        ("tokens", "a3f09bc17de24f6688aahijklmnopqrstuv"),
+        ("x", {"access_tokens": ["a", "a3f09bc17de24f6688aahijklmnopqrstuv"]}),
     ],
 )
 def test_secrets_are_refused(
@@ -242,7 +245,40 @@ def test_secrets_are_refused(
 
 def test_what_only_looks_a_little_like_a_secret_is_kept(trip: Trip) -> None:
     names: dict[str, Any] = {"tokens": "a b c", "x": "the token of my appreciation", "keys": ["a"]}
+    names |= {"tokenizer": "sentence-transformers/all-MiniLM-L6-v2", "n_tokens": 512, "token": 7}
+    names |= {"token_ids": [1, 2, 3], "stop_tokens": ["<|endoftext|>", "</s>"]}
     assert trip(**names) == names
+    assert trip(token_ids=np.arange(900))["token_ids"].tolist() == [*range(900)]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "tokenizer = 'gpt2'\nn_tokens = 512",
+        'tokens = "a b c".split()',
+        "def f(tokenizer='bert-base-uncased', max_tokens=5): return {'tokens': '<s>'}",
+        "token_ids = [1, 2]; detokenized = 'x'",
+    ],
+)
+def test_a_text_about_tokens_is_kept_as_it_is(source: str) -> None:
+    assert Secrets().scrubbed(source) == source
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "token = 'abc'",
+        'HF_TOKEN="abc"',
+        "connect(authtoken='abc', n=1)",
+        "{'accessToken': 'abc'}",
+        "api_tokens = ['a3f09bc17de24f6688aaabc']",
+    ],
+)
+def test_a_text_with_a_token_loses_it_alone(source: str) -> None:
+    found = Secrets().scrubbed(source)
+    assert "abc" not in found
+    assert found.partition("=")[0] == source.partition("=")[0].replace("'abc'", "'[left-out]'")
+    compile(found, "", "exec")
 
 
 def test_modules_and_their_functions_come_back_with_leave(trip: Trip) -> None:

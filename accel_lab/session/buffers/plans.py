@@ -105,7 +105,7 @@ class Plans:
                     found = lineage.slice(family)
                     slices[family] = found, [_step(step, lineage) for step in found.steps]
         for family, (found, steps) in slices.items():
-            why = gap or next(iter(found.lost.values()), "") or _why_not_again(found)
+            why = gap or next(iter(found.lost.values()), "") or why_not_again(found)
             if why or (len(steps) > LONG and self._is_small(family, refs)):
                 nodes = {id_: self._bytes(name, refs[id_], why) for id_ in family}
             else:
@@ -183,7 +183,7 @@ def _why_not(ref: Ref[Any], devices: Collection[Device]) -> str:
     return "" if ref.is_valid else f"it is {ref.standing}"
 
 
-def _why_not_again(found: Slice) -> str:
+def why_not_again(found: Slice) -> str:
     """Return why these messages cannot be sent again; empty if they can."""
     for step in found.steps:
         if isinstance(step, Restore):

@@ -98,13 +98,8 @@ class Rebuilding:
         return {id_: refs[id_] for id_ in wanted}
 
     def _send(self, device: Device, raw: list[Any], key: str, refs: dict[int, Ref[Any]]) -> None:
-        step = step_of(raw, b"")
-        message = message_of(raw[3], refs)
-        data = self._records.content(key) if step.in_arena else None
-        reply = device.repeat(message, raw[2], data)
-        if step.made:
-            made = made_by(step, message, reply)
-            refs.update({id_ or step.made: ref for id_, ref in made.items()})
+        in_arena = step_of(raw, b"").in_arena
+        send_again(device, raw, self._records.content(key) if in_arena else None, refs)
 
     def thaw(self, key: str, shape: list[int], dtype: str, name: str) -> Ref[Any]:
         """Return a buffer of kept bytes.
@@ -119,6 +114,24 @@ class Rebuilding:
             path = str(self._folder.content_path(key))
             raise SessionDamaged(f"{path} is damaged: {error}", path=path) from error
         return self._device(name).put(array).result()
+
+
+def send_again(
+    device: Device, raw: list[Any], data: bytes | None, refs: dict[int, Ref[Any]]
+) -> None:
+    """Send a recorded message, and enter what it makes.
+
+    Parameters:
+        raw: as decoded.
+        data: what it took from the arena.
+        refs: the buffers by the numbers that they had.
+    """
+    step = step_of(raw, b"")
+    message = message_of(raw[3], refs)
+    reply = device.repeat(message, raw[2], data)
+    if step.made:
+        made = made_by(step, message, reply)
+        refs.update({id_ or step.made: ref for id_, ref in made.items()})
 
 
 def _last_uses(raws: list[list[Any] | None], kept: set[int]) -> dict[int, list[int]]:

@@ -3,7 +3,7 @@
 import os
 from functools import lru_cache
 
-from accel_lab.telemetry.secrets import GONE, is_secret_name, without_keys
+from accel_lab.telemetry.secrets import GONE, is_secret_name, names_a_secret, without_keys
 
 _LEAST = 6
 """A value of the environment that is shorter stands in too many texts."""
@@ -30,7 +30,7 @@ class Secrets:
 
     def why(self, name: str, text: str) -> str:
         """Return why a text is not kept; empty if it may be."""
-        if text and is_secret_name(name):
+        if text and names_a_secret(name, text):
             return f"the name {name!r} says that it is a secret"
         if any(value in text for value in self._values):
             return "it holds a secret of the environment"
