@@ -1,19 +1,26 @@
 """The names of a session as they were after one of its cells, and how two such moments differ."""
 
+from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from html import escape
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.display.sizes import size
+from accel_lab.display.sketch import Sketch, sketch, svg
 from accel_lab.display.summary import as_html, as_text
+from accel_lab.errors import AccelError
 from accel_lab.session.decoder import DEFINED, Decoder, NeedsCells, NeedsLeave
 from accel_lab.session.store.commit import Commit, names_of
 
 SHOWN = 3
-"""How many values of an array are told."""
+"""How many values of an array are told where it differs."""
+FEW = 4
+"""So many values are told of an array that has no more."""
 
 
 class Moment(Mapping[str, Any]):
@@ -66,9 +73,24 @@ class Moment(Mapping[str, Any]):
         return repr(self.commit)
 
 
+class Change(NamedTuple):
+    """How a value has changed.
+
+    Attributes:
+        how: in words.
+        before, after: what it was, in short.
+        sketch: of both, where they have a picture.
+    """
+
+    how: str
+    before: str = ""
+    after: str = ""
+    sketch: Sketch | None = None
+
+
 @dataclass(frozen=True)
 class Difference:
-    """What differs between two moments.
+    """What differs between two moments; in a notebook it draws what the first message has changed.
 
     Attributes:
         before, after: the commits.
@@ -76,6 +98,8 @@ class Difference:
         changed: how each of the others has changed.
         first: the first message that one of them is made by after and not before, by the name of
             what it made different; empty where only bytes are kept.
+        first_name: that name.
+        changes: more of each that has changed.
     """
 
     before: int
@@ -84,6 +108,8 @@ class Difference:
     gone: tuple[str, ...] = ()
     changed: dict[str, str] = field(default_factory=dict)
     first: str = ""
+    first_name: str = ""
+    changes: dict[str, Change] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return bool(self.new or self.gone or self.changed)
@@ -105,39 +131,78 @@ class Difference:
         return as_text(f"commits {self.before} and {self.after}", self.lines(), 14)
 
     def _repr_html_(self) -> str:
-        return as_html(f"commits {self.before} and {self.after}", self.lines())
+        table = as_html(f"commits {self.before} and {self.after}", self.lines())
+        change = self.changes.get(self.first_name)
+        if change is None or change.sketch is None:
+            return table
+        drawn = svg(change.sketch, f"commit {self.before}", f"commit {self.after}")
+        data = b64encode(drawn.encode()).decode()
+        what = escape(f"{self.first_name}: {change.how}", quote=True)
+        return (
+            f'{table}<figure><img alt="{what}" src="data:image/svg+xml;base64,{data}">'
+            f"<figcaption>{what}</figcaption></figure>"
+        )
 
 
-def difference(before: Moment, after: Moment) -> Difference:
-    """Compare two moments; what may differ of buffers is made and fetched for that. Blocks."""
-    changed: dict[str, str] = {}
-    firsts: list[tuple[tuple[str, str, int], str]] = []
+def difference(before: Moment, after: Moment, most_bytes: int | None = None) -> Difference:
+    """Compare two moments; what may differ of buffers is made and fetched for that. Blocks.
+
+    Parameters:
+        most_bytes: of larger buffers it is only said that other messages have made them, and of
+            those that cannot be made why.
+    """
+    changes: dict[str, Change] = {}
+    firsts: list[tuple[tuple[str, str, int], str, str]] = []
     for name in (one for one in before if one in after):
         if before.said(name) == after.said(name):
             continue
-        how = _how(before, after, name)
-        if how:
-            changed[name] = how
+        try:
+            change = _change(before, after, name, most_bytes)
+        except AccelError as error:
+            if most_bytes is None:
+                raise
+            change = Change(f"it cannot be made again: {error}")
+        if change is not None:
+            changes[name] = change
             known = before.made_by(name)
             added = [one for one in after.made_by(name).items() if one[0] not in known]
-            firsts += [(place, f"{text}, which makes {name} differ") for place, text in added[:1]]
-    first = min(firsts, default=(None, ""))[1]
+            firsts += [(place, text, name) for place, text in added[:1]]
+    _, text, name = min(firsts, default=(None, "", ""))
+    first = f"{text}, which makes {name} differ" if text else ""
     new = tuple(name for name in after if name not in before.commit.names)
     gone = tuple(name for name in before if name not in after.commit.names)
-    return Difference(before.commit.number, after.commit.number, new, gone, changed, first)
+    numbers = before.commit.number, after.commit.number
+    changed = {name: change.how for name, change in changes.items()}
+    return Difference(*numbers, new, gone, changed, first, name, changes)
 
 
-def _how(before: Moment, after: Moment, name: str) -> str:
-    """Return how a value has changed; empty if it has not."""
+def _change(before: Moment, after: Moment, name: str, most_bytes: int | None) -> Change | None:
+    """Return how a value has changed; None if it has not."""
     try:
         one, other = before[name], after[name]
     except KeyError:
-        return "it is of another cell's text, or of other code"
+        return Change("it is of another cell's text, or of other code")
     if isinstance(one, AccelRef) and isinstance(other, AccelRef):
+        if most_bytes is not None and (nbytes := max(one.nbytes, other.nbytes)) > most_bytes:
+            limit = f"{size(nbytes)}, and up to {size(most_bytes)} are compared here"
+            return Change(f"other messages make it, of {limit}", what_of(one), what_of(other))
         one, other = (ref.device.get(ref).result() for ref in (one, other))
     if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
-        return _arrays(one, other)
-    return "" if _are_equal(one, other) else f"{_short(one)} -> {_short(other)}"
+        how = _arrays(one, other)
+        return Change(how, what_of(one), what_of(other), sketch(one, other)) if how else None
+    if _are_equal(one, other):
+        return None
+    short = _short(one), _short(other)
+    return Change(" -> ".join(short), *short)
+
+
+def what_of(value: Any) -> str:
+    """Say in short what a value is; makes nothing."""
+    if isinstance(value, np.ndarray) and value.size <= FEW:
+        return np.array2string(value, separator=", ", threshold=FEW)
+    if isinstance(value, np.ndarray | AccelRef):
+        return f"{value.dtype}[{', '.join(map(str, value.shape))}]"
+    return _short(value)
 
 
 def _arrays(one: Any, other: Any) -> str:

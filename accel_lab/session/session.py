@@ -81,6 +81,11 @@ class Session(System):
         """The folder."""
         return str(self._folder.path)
 
+    @property
+    def commits(self) -> list[int]:
+        """The numbers of what was committed, in order."""
+        return list(self._numbers)
+
     # Committing.
 
     def commit(self) -> Commit:
@@ -251,11 +256,16 @@ class Session(System):
         text = f"{self.path} has no commit of {what}; it has {len(self._numbers)}"
         raise SessionError(text)
 
-    def diff(self, before: int | Moment, after: int | Moment) -> Difference:
+    def diff(
+        self, before: int | Moment, after: int | Moment, *, most_bytes: int | None = None
+    ) -> Difference:
         """Say how the names differ after two cells; blocks, for buffers are compared.
+
+        In a notebook it also draws what the first message that differs has changed.
 
         Parameters:
             before, after: the numbers of cells, or what `at` has returned.
+            most_bytes: how large a buffer may be to be compared; any when not given.
 
         Raises:
             SessionError: as `at`.
@@ -264,7 +274,7 @@ class Session(System):
         one, other = (
             when if isinstance(when, Moment) else self.at(when) for when in (before, after)
         )
-        return difference(one, other)
+        return difference(one, other, most_bytes)
 
     def _carry(self, commit: Commit, name: str) -> None:
         """Keep what a name stood for in the next commits, though it could not be had here."""

@@ -7,6 +7,8 @@ from accel_lab.views.agents.view import AgentsView as AgentsView
 from accel_lab.views.agents.view import agents as agents
 from accel_lab.views.canvas.view import CanvasView as CanvasView
 from accel_lab.views.canvas.view import canvas as canvas
+from accel_lab.views.cells.view import CellsView as CellsView
+from accel_lab.views.cells.view import cells as cells
 from accel_lab.views.collectives.view import CollectivesView as CollectivesView
 from accel_lab.views.collectives.view import collectives as collectives
 from accel_lab.views.dashboard.dashboard import Dashboard as Dashboard

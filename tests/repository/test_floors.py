@@ -152,6 +152,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"chrome_trace", "lab_lines"},
         {
             "canvas",
+            "cells",
             "collectives",
             "health",
             "journal_view",

@@ -52,12 +52,17 @@ class Rebuilding:
     def messages(self, key: str) -> dict[tuple[str, str, int], str]:
         """Return the messages of a recipe: session, device and number, with what they are.
 
+        Those are left out that only make views: they change nothing.
+
         Raises:
             AccelError: as `cook`.
         """
         recipe, found = self.recipe(key), dict[tuple[str, str, int], str]()
         for data in self._records.messages(recipe):
             raw: Any = decode(data)
+            step = step_of(raw, b"")
+            if step.shares and not step.writes and not runs_code(raw):
+                continue
             text = f"{kind_of(raw[3][0]).__name__}, message {raw[0]} to {recipe.device}"
             found[recipe.session, recipe.device, raw[0]] = text
         return found

@@ -200,8 +200,10 @@ def test_every_file_of_the_front_end_belongs_to_a_view() -> None:
 
 
 def test_every_kind_of_view_has_its_entry() -> None:
-    kinds = ["agents", "canvas", "collectives", "dashboard", "health", "journal", "kernels", "lab"]
+    kinds = ["agents", "canvas", "cells", "collectives", "dashboard", "health", "journal"]
     kinds += [
+        "kernels",
+        "lab",
         "lab_compact",
         "patterns",
         "sidebar",

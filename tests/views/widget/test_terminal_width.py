@@ -20,7 +20,7 @@ def every_view(root: type[View] = View) -> Iterator[type[View]]:
     """Yield every view of a system that there is, but not its class in a live kernel."""
     for kind in root.__subclasses__():
         if kind.__module__.startswith("accel_lab.views.") and not hasattr(kind, "_esm"):
-            if kind is not views.CanvasView:  # that is of an actor
+            if kind not in (views.CanvasView, views.CellsView):  # of an actor, and of a session
                 yield kind
             yield from every_view(kind)
 
