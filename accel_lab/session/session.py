@@ -12,7 +12,7 @@ from accel_lab.compute.message.buffer import Ref
 from accel_lab.compute.output import cell_origin
 from accel_lab.compute.requests.requests import closed
 from accel_lab.compute.residency.notebook_names import Namespace, notebook
-from accel_lab.errors import AccelError, InvalidArgument, SessionError
+from accel_lab.errors import AccelError, InvalidArgument, JournalError, SessionError
 from accel_lab.journal.stores.sqlite import SqliteStore
 from accel_lab.session.buffers.plans import Plans
 from accel_lab.session.buffers.rebuilding import NEEDS_LEAVE, Rebuilding
@@ -26,6 +26,7 @@ from accel_lab.session.plain.randoms import states
 from accel_lab.session.plain.secret import Secrets
 from accel_lab.session.reopened import Reopened
 from accel_lab.session.store.commit import Commit
+from accel_lab.session.store.compaction import Compacted, Needed, remove_others
 from accel_lab.session.store.folder import Folder
 from accel_lab.system import System
 
@@ -134,6 +135,39 @@ class Session(System):
             self._folder.write(commit, seal=self._is_ours)
             self._numbers.append(number)
             return commit
+
+    def compact(self, keep: int = 100) -> Compacted:
+        """Commit, and forget all but the newest commits, with what only older ones need.
+
+        Arrays and texts go that no commit names any more, and uploads of earlier kernels that no
+        buffer of a commit is made of. Names are bound as before; what `at` has returned of an older
+        commit and nobody has used cannot be made any more. Whatever ends the process in the middle,
+        the newest commits can be had. Blocks while the kept commits are read.
+
+        Parameters:
+            keep: how many commits stay, with the one that this makes.
+
+        Raises:
+            InvalidArgument: that is not a whole number of 1 or more.
+            SessionError: the folder cannot be written.
+            SessionDamaged: a commit that stays is damaged; nothing is removed.
+            AccelError: as `commit`.
+        """
+        if type(keep) is not int or keep < 1:
+            raise InvalidArgument(f"keep is how many commits stay, 1 or more, not {keep!r}")
+        with self._committing:
+            self.commit()
+            needed = Needed(self._folder, self._numbers[-keep:])
+            needed.contents.update(self._definitions.keys.values())
+            self._plans.forget()
+            gone = remove_others(self._folder, needed)
+            self._numbers[:] = self._folder.numbers
+            assert self._writer is not None
+            try:
+                sizes = self._store.drop_contents(needed.uploads, self._writer.session)
+            except JournalError as error:
+                raise SessionError(f"{self.path}: {error}") from error
+            return gone.with_uploads(sizes)
 
     def _encode(
         self, names: Mapping[str, Any], kept: "Keeping", secrets: Secrets | None

@@ -139,7 +139,10 @@ class Panels:
 
     def tell(self) -> None:
         """Tell the page which systems there are; any thread."""
-        named = [{"name": one.name, "backend": one.backend} for one in open_systems.running()]
+        named = [
+            {"name": one.name, "backend": one.backend, "session": getattr(one, "path", "")}
+            for one in open_systems.running()
+        ]
         self._send({TARGET: "systems", "systems": named}, [])
 
     def _send(self, content: dict[str, Any], buffers: list[bytes]) -> None:

@@ -413,4 +413,5 @@ def _places(folder: Path) -> dict[str, str]:
         "JUPYTER_PREFER_ENV_PATH": "0",  # else an extension that pip has installed wins
         "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),
         "PYTHONPATH": str(ROOT),
+        "XDG_DATA_HOME": str(folder / "home"),
     }

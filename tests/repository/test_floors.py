@@ -141,6 +141,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"cells_again", "fork", "moment"},
         {"session"},
         {"opening"},
+        {"reopening"},
     ),
     "views": (
         {"scene"},

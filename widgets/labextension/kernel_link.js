@@ -10,7 +10,7 @@ let panels = 0;
  * `state` is "absent" while the kernel has no accel_lab, "open", "restarted" or "dead".
  */
 export class KernelLink {
-  systems = []; // {name, backend} each, in the order in which they were opened
+  systems = []; // {name, backend, session} each, `session` the folder of one or "", in the order in which they were opened
   state = "absent";
   #kernel;
   #comm = null;

@@ -5,6 +5,7 @@ import { Docks } from "./docks.js";
 import { Kernels } from "./kernels.js";
 import { Notices } from "./notices.js";
 import { DOCKED, fillSidebar } from "./panels.js";
+import { addSessions } from "./sessions.js";
 
 const ID = "accel-lab:plugin"; // and of its settings
 const CATEGORY = "accel_lab";
@@ -100,6 +101,7 @@ function activate({ app, notebooks, consoles, palette, cards, status, restorer, 
     }),
   );
   if (apputils.Notification) void addNotices({ app, apputils, kernels, notebooks, registry, palette });
+  addSessions({ app, kernels, notebooks, state, palette, cards, apputils, icon, category: CATEGORY });
   for (const id of all) palette?.addItem({ command: id, category: CATEGORY });
   for (const [view, { asked: only }] of DOCKED) if (!only) palette?.addItem({ command: "accel-lab:dock", category: CATEGORY, args: view === "lab" ? {} : { view } });
   cards?.add({ command: "accel-lab:new", category: "Notebook", rank: 5 });

@@ -9,7 +9,7 @@ import contextlib
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +149,23 @@ class SqliteStore(Store):
                 with self._mapped():  # `execute` would stop after the first page
                     self._writer().executescript("PRAGMA incremental_vacuum")
             return verdict.trimmed
+
+    def drop_contents(self, needed: Collection[str], session: str) -> dict[str, int]:
+        """Forget contents that are not needed, and that no group of this session names.
+
+        Gives their pages back to the file system; returns their sizes in bytes by key.
+        """
+        with self._lock:
+            with self._transaction() as db:
+                sizes = dict(db.execute("SELECT key, sum(length(data)) FROM contents GROUP BY key"))
+                rows = db.execute("SELECT keys FROM groups WHERE session = ?", (session,))
+                named = {key for (keys,) in rows for key in keys.split()}
+                gone = {key: n for key, n in sizes.items() if key not in named | {*needed}}
+                db.executemany("DELETE FROM contents WHERE key = ?", ((key,) for key in gone))
+            if gone:
+                with self._mapped():  # `execute` would stop after the first page
+                    self._writer().executescript("PRAGMA incremental_vacuum")
+            return gone
 
     def close(self) -> None:
         """Close the file; its log goes into it."""

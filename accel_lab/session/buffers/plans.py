@@ -87,6 +87,10 @@ class Plans:
             found |= {id(ref): nodes[id_] for id_, some in by_id.items() for ref in some}
         return found
 
+    def forget(self) -> None:
+        """Forget what was found, as what was kept for it may be removed."""
+        self._known.clear()
+
     def _of_device(
         self, name: str, refs: dict[int, Ref[Any]], gap: str
     ) -> dict[int, Node | NotKept]:

@@ -1,6 +1,6 @@
 """What a session had at one moment: its names, as plain data that tells how to have them again."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -81,24 +81,32 @@ class Commit(msgspec.Struct, frozen=True):
     @property
     def contents(self) -> set[str]:
         """The keys of all contents that it names."""
-        found = set(self.definitions.values())
-        ahead = [*self.objects, *self.names.values(), self.randoms]
-        while ahead:
-            node = ahead.pop()
-            if isinstance(node, list) and node:
-                word, *parts = node
-                at = _KEYS.get(word, len(parts)) if isinstance(word, str) else len(parts)
-                key = parts[at] if at < len(parts) else None
-                if isinstance(key, str):
-                    found.add(key)
-                elif word not in ("o", "made", "kept"):
-                    ahead += parts
-        return found
+        return {*self.definitions.values(), *(key for _, key in self.keyed)}
+
+    @property
+    def keyed(self) -> Iterator[tuple[str, str]]:
+        """The keys of contents that its nodes name, each with the word of the node."""
+        return keyed([*self.objects, *self.names.values(), self.randoms])
 
     def __repr__(self) -> str:
         where = "" if self.cell is None else f" after cell {self.cell}"
         lost = "".join(f"\n  not kept: {name}: {why}" for name, why in self.lost.items())
         return f"<Commit {self.number}{where}: {names_of(self.names)}>{lost}"
+
+
+def keyed(nodes: list[Any]) -> Iterator[tuple[str, str]]:
+    """Yield the keys of contents that nodes name, each with the word of its node."""
+    ahead = list(nodes)
+    while ahead:
+        node = ahead.pop()
+        if isinstance(node, list) and node:
+            word, *parts = node
+            at = _KEYS.get(word, len(parts)) if isinstance(word, str) else len(parts)
+            key = parts[at] if at < len(parts) else None
+            if isinstance(key, str):
+                yield word, key
+            elif word not in ("o", "made", "kept"):
+                ahead += parts
 
 
 def names_of(names: Mapping[str, object]) -> str:

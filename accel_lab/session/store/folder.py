@@ -16,6 +16,7 @@ import hashlib
 import json
 import os
 import secrets
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -199,6 +200,28 @@ class Folder:
     def commit_path(self, number: int) -> Path:
         """Return where a commit is."""
         return self.path / COMMITS / f"{number:06}"
+
+    def remove(self, commits: Iterable[int], needed: Collection[str]) -> tuple[int, int]:
+        """Remove commits, and then contents that are not needed; return how many, and their bytes.
+
+        What is removed is never named by what is there: the commits are gone from the disk before.
+
+        Raises:
+            SessionError: the folder cannot be written.
+        """
+        count = nbytes = 0
+        try:
+            for number in commits:
+                self.commit_path(number).unlink(missing_ok=True)
+            _sync(self.path / COMMITS)
+            for path in (self.path / CONTENTS).iterdir():
+                if path.name not in needed and path.suffix != _UNFINISHED:
+                    count, nbytes = count + 1, nbytes + path.stat().st_size
+                    path.unlink()
+            _sync(self.path / CONTENTS)
+        except OSError as error:
+            raise SessionError(f"{self.path} cannot be written: {error.strerror}") from error
+        return count, nbytes
 
     # Opening.
 

@@ -123,7 +123,7 @@ class Cells:
             numbers, before = session.commits, self.state
             was_newest = self._position == before["count"]
             if position is None:
-                position = len(numbers) if was_newest else self._position
+                position = len(numbers) if was_newest else min(self._position, len(numbers))
             if not numbers and not position:
                 return
             if type(position) is not int or not 1 <= position <= len(numbers):

@@ -68,7 +68,7 @@ def test_a_page_is_told_of_systems_and_gets_the_views_it_asks_for(system: System
     until(lambda: comm.sent)
     told = comm.sent[0][0]
     assert told["accel_lab"] == "systems"
-    assert {"name": "real", "backend": "host"} in told["systems"]
+    assert {"name": "real", "backend": "host", "session": ""} in told["systems"]
     comm.page_says(do="show", panel="p1", view="sidebar", system="real")
     until(lambda: comm.of("p1"))
     content, buffers = comm.of("p1")[0]
