@@ -73,6 +73,7 @@ def test_what_the_newest_commits_need_stays(tmp_path: Path) -> None:
         np.testing.assert_array_equal(lab.at(commit=6)["rows"], np.arange(1000) + 4)
         with pytest.raises(SessionError, match="no commit of number 5"):
             lab.at(commit=5)
+        assert lab.at(commit=7)["long"] == LONG  # which the next commit would keep again
         names["more"] = names["mine"] + 1  # and it goes on
         del names["rows"]
         assert lab.commit().number == 8
