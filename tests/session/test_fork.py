@@ -112,6 +112,9 @@ def test_without_a_record_arrays_are_taken_along_and_nothing_else() -> None:
         names["event"] = accel_lab.event.record(lab.devices[0])
         with pytest.raises(CannotKeep, match="event: "):
             lab.fork(names)
+        with lab.fork(names, drop=True) as other:
+            assert other.lost.keys() == {"event"}
+            assert other.names.keys() == {"a", "row"}
 
 
 def test_two_devices_keep_their_places() -> None:

@@ -60,8 +60,8 @@ class Carrying:
                 self._arrays[ref.id] = ref
             else:  # of a function that has returned no array
                 self.answers[ref.id] = answer
-        self._made_by = self._slice()
-        self.lost = self._why_not()
+        self.lost = {id_: why for id_ in self._things if (why := self._why_not(id_))}
+        self._things = [id_ for id_ in self._things if id_ not in self.lost]
 
     @property
     def _left_s(self) -> float:
@@ -70,17 +70,18 @@ class Carrying:
             raise TimeoutError(f"what {self._device.name} has is not carried in time")
         return left
 
-    def _slice(self) -> Slice:
-        if not self._things or self._lineage is None:
-            return Slice([], dict.fromkeys(self._things, _OWN_RECORD))
-        with self._lineage.still():
-            return self._lineage.slice(self._things)
+    def _why_not(self, id_: int) -> str:
+        """Return why what is no array cannot be made again; empty where it can."""
+        if self._lineage is None:
+            return _OWN_RECORD
+        found = self._slice([id_])
+        return found.lost.get(id_, "") or why_not_again(found)
 
-    def _why_not(self) -> dict[int, str]:
-        lost = {id_: why for id_, why in self._made_by.lost.items() if id_ in self._things}
-        if not lost and (why := why_not_again(self._made_by)):
-            return dict.fromkeys(self._things, why)
-        return lost
+    def _slice(self, ids: list[int]) -> Slice:
+        if self._lineage is None:
+            return Slice([], {})
+        with self._lineage.still():
+            return self._lineage.slice(ids)
 
     def to(self, device: Device) -> dict[int, Ref[Any]]:
         """Make all of it on a device of another system; return it by the numbers that it had.
@@ -126,7 +127,7 @@ class Carrying:
     def _again(self, device: Device) -> dict[int, Ref[Any]]:
         """Make what is no array."""
         refs: dict[int, Ref[Any]] = {}
-        for step in self._made_by.steps:
+        for step in self._slice(self._things).steps if self._things else ():
             if isinstance(step, Restore):
                 point = step.checkpoint
                 data = self._content(point.key)
