@@ -9,7 +9,7 @@
     ├── DependencyFailed                  an operand's message failed; the root is `__cause__`
     ├── OutOfMemory (MemoryError)         the device pool cannot hold the result
     ├── ArenaFull (MemoryError)           the host arena cannot hold the array in time
-    ├── CannotKeep                        what suspending would lose; nothing changed
+    ├── CannotKeep                        what suspending or forking would lose
     ├── LibraryError                      a library call failed; that library's actor restarts
     ├── CompileError                      a kernel's source does not compile; the text is the log
     ├── UserCodeError                     a function given to `run` raised; see `__cause__`

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { html } from "../../widgets/cells/cells.js";
+import { html } from "../../../widgets/cells/cells.js";
 
 const STATE = {
   name: "lab", path: "/home/me/run.lab", count: 3, position: 2, closed: false, then: "cell 4", now: "cell 9", at: 1e9,
