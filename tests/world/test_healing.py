@@ -5,6 +5,7 @@ import itertools
 import os
 import random
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -238,6 +239,35 @@ def test_worlds_may_share_devices(lab: System) -> None:
         lab.world([lab.devices[0], lab.devices[0]])
     with pytest.raises(InvalidArgument, match="one device at least"):
         lab.world([])
+
+
+def test_what_ends_while_it_is_being_sent_is_not_in_flight(
+    lab: System, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its end is told before the reply is done, so both may be seen in between."""
+    world = lab.world(name="quick").ready()
+    ended, returned = threading.Event(), threading.Event()
+
+    def hold(one: CollectiveEnded) -> None:
+        if one.world == "quick":
+            ended.set()
+            returned.wait(WAIT)
+
+    send = world._services.groups.send
+
+    def sent(*args: Any, **options: Any) -> Any:
+        reply = send(*args, **options)
+        reply.flush()
+        assert ended.wait(WAIT)
+        assert not reply.done
+        return reply
+
+    monkeypatch.setattr(world._services.groups, "send", sent)
+    with lab.events.subscribe(hold, CollectiveEnded):
+        made = world.all_reduce(ones(world))
+        returned.set()
+        made.result(WAIT)
+    assert not world.in_flight
 
 
 SEED = 20_261_127
