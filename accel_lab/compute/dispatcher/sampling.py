@@ -66,9 +66,9 @@ def show_records(channel: socket.socket, flush: Flush, activity: Activity | None
 
 def _show_memory(channel: socket.socket, context: Context) -> None:
     for _ in range(LOOKS):  # the dispatcher goes on, and the sum is to be that of the blocks
-        changes = context.table.changes
+        before = context.table.changes, context.used_bytes
         blocks, used, free = _blocks(context), context.used_bytes, context.free_bytes()
-        if context.table.changes == changes:
+        if (context.table.changes, used) == before:
             break
     unlisted = max(0, len(blocks) - LISTED)
     if unlisted:
