@@ -45,7 +45,8 @@ def logger() -> Any:
 
     class Listener(trt.ILogger):  # type: ignore[misc, name-defined]
         def log(self, severity: Any, message: str) -> None:
-            if severity <= trt.ILogger.WARNING and (said := getattr(_HEARD, "said", None)) is not None:
+            said = getattr(_HEARD, "said", None)
+            if said is not None and severity <= trt.ILogger.WARNING:
                 said.append((severity < trt.ILogger.WARNING, message.strip()))
 
     return Listener()
@@ -54,7 +55,8 @@ def logger() -> Any:
 @contextmanager
 def listening() -> Iterator[list[tuple[bool, str]]]:
     """Collect what TensorRT says to this thread: whether it is an error, and the text."""
-    _HEARD.said = said = []
+    said: list[tuple[bool, str]] = []
+    _HEARD.said = said
     try:
         yield said
     finally:

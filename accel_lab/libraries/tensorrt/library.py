@@ -231,9 +231,7 @@ class TensorrtActor(LibraryActor):
     def runtime_cache(self, m: RuntimeCache, launch: Launch) -> None:
         """Write the compiled kernels to a new buffer."""
         plan, lib = launch.write(m.engine), self._executing
-        self._once_open(
-            launch, plan, lambda: self._answer_bytes(launch, lib.runtime_cache(plan))
-        )
+        self._once_open(launch, plan, lambda: self._answer_bytes(launch, lib.runtime_cache(plan)))
 
     @handles(Inspect)
     def inspect(self, m: Inspect, launch: Launch) -> None:

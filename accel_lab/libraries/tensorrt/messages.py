@@ -228,7 +228,7 @@ class Execute(Operation[None], frozen=True, array_like=True, eq=False, tag=680):
     overwrites = _with_engine
 
 
-def _require_file(message: Operation[object], ref: AccelRef) -> None:
+def _require_file(message: Operation[Any], ref: AccelRef) -> None:
     """Refuse a buffer that is not the bytes of a file.
 
     Raises:

@@ -105,9 +105,9 @@ class Opened:
         """
         with listening() as said:
             context = self.context
-            if context.active_optimization_profile != profile:
-                if not context.set_optimization_profile_async(profile, stream):
-                    raise failure(f"TensorRT takes no profile {profile}", said)
+            is_set = context.active_optimization_profile == profile
+            if not is_set and not context.set_optimization_profile_async(profile, stream):
+                raise failure(f"TensorRT takes no profile {profile}", said)
             for name, shape in shapes.items():
                 if not context.set_input_shape(name, shape):
                     raise failure(f"TensorRT does not take {name} of shape {list(shape)}", said)
