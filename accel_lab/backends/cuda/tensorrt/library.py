@@ -138,7 +138,9 @@ class CudaTensorrt:
             nbytes = max(int(context.update_device_memory_size_for_shapes()), _ALIGNED)
             memory = workspace(nbytes)
             context.set_device_memory(memory.data.ptr, nbytes)
-            read = {name: x if _is_placed(x) else cupy.array(x) for name, x in given.items()}
+            read = {
+                name: x if _is_placed(x) else cupy.array(x, order="C") for name, x in given.items()
+            }
             written = {
                 name: out if _is_placed(out) else cupy.empty(out.shape, out.dtype)
                 for name, out in made.items()
