@@ -15,7 +15,7 @@ from accel_lab.backends import engine_builder
 from accel_lab.compute.actors.fault import Inject
 from accel_lab.compute.device import Device
 from accel_lab.errors import ContextLost, InvalidArgument, UnsupportedDtype
-from accel_lab.libraries.tensorrt.messages import CAPABILITIES, FLAGS, REFUSED, Build
+from accel_lab.libraries.tensorrt.messages import CAPABILITIES, FLAGS, REFUSED, Build, Execute
 from accel_lab.system import System
 from tests.conftest import require
 from tests.contract.onnx_models import FLOAT, Nodes, model, onnxruntime, value
@@ -303,6 +303,17 @@ def test_an_engine_computes_what_onnxruntime_does(device: Device) -> None:
 
 
 @building
+def test_operands_of_other_dtypes_are_refused_by_the_card(device: Device) -> None:
+    executes(device)
+    engine = built(device, network(2))
+    x, half = (device.put(np.zeros((2, 3, 8, 8), dtype)) for dtype in ("float32", "float16"))
+    with pytest.raises(InvalidArgument, match=r"the inputs of the engine are x: float32\[2, 3, 8"):
+        tensorrt.execute(engine.handle, [half], [device.put(np.zeros((2, 5), "f"))]).result(WAIT_S)
+    with pytest.raises(InvalidArgument, match=r"the outputs of the engine are y: float32\[2, 5\]"):
+        tensorrt.execute(engine.handle, [x], []).result(WAIT_S)
+
+
+@building
 def test_a_card_without_engines_is_refused_by_name(device: Device) -> None:
     if executes(device):
         pytest.skip(f"there are engines for compute capability {device.capability}")
@@ -354,6 +365,15 @@ def test_a_build_that_cannot_be_is_refused_at_the_call(device: Device) -> None:
     ):
         with pytest.raises(InvalidArgument, match=text):
             tensorrt.build(device, FILE, **given)
+
+
+def test_a_buffer_is_written_once_and_not_read_meanwhile(device: Device) -> None:
+    x, y = device.put(np.zeros(3)), device.put(np.zeros(3))
+    engine: Any = None  # which nobody looks at here
+    Execute(engine, (x, x), (y,)).infer()
+    for inputs, outputs in (((x,), (x,)), ((x,), (y, y)), ((), (y, x, y))):
+        with pytest.raises(InvalidArgument, match="an output is another output or an input"):
+            Execute(engine, inputs, outputs).infer()
 
 
 def test_what_is_no_file_is_refused(device: Device, tmp_path: Path) -> None:
