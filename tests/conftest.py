@@ -202,6 +202,12 @@ def _safetensors() -> str | None:
     return None if find_spec("safetensors") else "safetensors is not installed"
 
 
+def _tensorrt() -> str | None:
+    if find_spec("tensorrt_rtx"):
+        return None
+    return "TensorRT-RTX is not installed: it is the tensorrt extra"
+
+
 def _zarr() -> str | None:
     return None if find_spec("zarr") else "zarr is not installed: it is of the files extra"
 
@@ -225,6 +231,7 @@ PIECES: dict[str, Callable[[], str | None]] = {
     "ray": _ray,
     "redis": _redis,
     "safetensors": _safetensors,
+    "tensorrt": _tensorrt,
     "torch": _torch,
     "wheel": _wheel,
     "zarr": _zarr,
