@@ -30,7 +30,7 @@ from accel_lab.compute.message.operation import OWN_TIMEOUT, Operation
 from accel_lab.compute.message.results_reply import ResultsReply
 from accel_lab.compute.message.service import in_context
 from accel_lab.compute.output import cell_origin
-from accel_lab.compute.process.environment import UNKNOWN, environment
+from accel_lab.compute.process.environment import OWN, UNKNOWN, environment
 from accel_lab.compute.requests.message_cache import MessageCache
 from accel_lab.compute.residency.resident import Released, Resident, look, release_frames
 from accel_lab.compute.suspension.suspension import Suspended
@@ -451,6 +451,8 @@ class Device(Address):
         """
         supervisor = self._supervisor
         here, told = environment(), supervisor.environment
+        if told is OWN:
+            return
         exact = exact and not told.exact
         if here[:3] == told[:3] and not exact:
             return

@@ -27,10 +27,13 @@ class RayCluster:
 
     Attributes:
         own: the node that this process is on.
+        is_apart: False, for all nodes have the same files.
 
     Raises:
         BackendUnavailable: Ray is not installed, or no cluster runs.
     """
+
+    is_apart = False
 
     def __init__(self) -> None:
         try:
@@ -102,6 +105,8 @@ class RayMachine:
     With `cuda` the actor has all GPUs of the node, so that no other job gets one of them; with
     `host` it takes no resources, as what runs there shares the processors.
     """
+
+    is_cut = False
 
     def __init__(self, ray: Any, node: Node, backend: str) -> None:
         self.name = node.name

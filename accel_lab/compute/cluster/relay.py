@@ -55,9 +55,16 @@ class NodeLost(Exception):
 
 
 class Machine(Protocol):
-    """What owns the contexts on a node; each method blocks, and one thread at a time calls it."""
+    """What owns the contexts on a node; each method blocks, and one thread at a time calls it.
+
+    Attributes:
+        is_cut: whether nothing can be heard of it now, although it may go on.
+    """
 
     name: str
+
+    @property
+    def is_cut(self) -> bool: ...
 
     def begin(self) -> None:
         """Have it started.
@@ -117,6 +124,7 @@ class Relay(Uncopied):
             is_over = self._is_over
             if not is_over:
                 process.ring = self._ring
+                process.machine = self._machine
                 self._processes[process.number] = process
                 self._new.append(process)
         if is_over:

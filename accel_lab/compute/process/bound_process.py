@@ -29,6 +29,7 @@ class BoundProcess(Protocol):
         index: of the device that it drives, on its machine.
         place: the machine, if that is another one; else "".
         pid: its number there; 0 until it is known.
+        is_cut: whether nothing can be heard of it now, although it may go on.
         may_end: whether it ends by itself, or is killed by others, when its system is closed.
         reaped, status: whether it has ended, and how.
         failed: why it could not start, if it has said so.
@@ -47,6 +48,9 @@ class BoundProcess(Protocol):
     started: float
     on_exit: list[Callable[[str], None]]
     wire: Transport
+
+    @property
+    def is_cut(self) -> bool: ...
 
     @property
     def pipes(self) -> Sequence[OutputPipe]:
@@ -72,6 +76,10 @@ class ProcessSource(Protocol):
     @property
     def variables(self) -> Mapping[Any, Any]:
         """The environment in which processes of this machine begin."""
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether contexts find other files than this process does."""
 
     def take(self, index: int) -> BoundProcess:
         """Return a process to bind to the device of this index among the system's."""

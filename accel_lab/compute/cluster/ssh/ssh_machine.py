@@ -1,0 +1,170 @@
+"""The machine that ssh reaches, as a relay knows it: connected, connected again, lost."""
+
+import secrets
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from accel_lab.compute.cluster.entries import Down, Up
+from accel_lab.compute.cluster.relay import NodeLost
+from accel_lab.compute.cluster.ssh.batches import decode, encode
+from accel_lab.compute.cluster.ssh.far_process import FarProcess
+from accel_lab.compute.cluster.ssh.greeting import GONE, Hello, Welcome
+from accel_lab.compute.cluster.ssh.stream import Stream, StreamEnded
+from accel_lab.compute.cluster.ssh.target import Target
+from accel_lab.errors import BackendUnavailable, InvalidArgument
+
+START_LIMIT_S = 60.0
+AGAIN_LIMIT_S = 20.0
+CLOSE_LIMIT_S = 4.0
+_PAUSES_S = (0.05, 2.0)
+
+
+class SshMachine:
+    """What owns the contexts there; `relay.Machine`.
+
+    Parameters:
+        backend, devices: as `System` was given them.
+        grace_s: for how long a connection that was cut is made anew.
+
+    Attributes:
+        backend, indices: what there is, once it has begun.
+    """
+
+    def __init__(
+        self, target: Target, backend: str, devices: int | list[int] | None, grace_s: float
+    ) -> None:
+        self.name = target.place
+        self.backend = backend
+        self.indices: list[int] = []
+        self._target = target
+        self._hello = Hello(secrets.token_hex(16), False, 0, backend, devices, grace_s)
+        self._grace_s = grace_s
+        self._stream = Stream(f"accel_lab {target.place}")
+        self._far: FarProcess | None = None
+        self._connecting: FarProcess | None = None
+        self._is_begun = self._is_leaving = False
+        self._thread = threading.Thread(
+            target=self._keep, name=f"accel_lab keeps {target.place}", daemon=True
+        )
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether there is no connection now."""
+        return self._stream.cut_at is not None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing can be had of it any more."""
+        return bool(self._stream.ended)
+
+    def begin(self) -> None:
+        """Connect for the first time; nothing happens where that is done.
+
+        Raises:
+            BackendUnavailable: the machine is not reached, or has not what is needed.
+            InvalidArgument: it has no such backend or devices.
+        """
+        if self._is_begun:
+            return
+        far, welcome = self._connect(self._hello, START_LIMIT_S)
+        if welcome.refused:
+            far.close()
+            far.release()
+            text = f"{self.name}: {welcome.refused}"
+            raise (
+                InvalidArgument(text)
+                if welcome.kind == "InvalidArgument"
+                else BackendUnavailable(text)
+            )
+        self.backend, self.indices = welcome.backend, welcome.indices
+        self._is_begun, self._far = True, far
+        self._stream.attach(far, welcome.received)
+        self._thread.start()
+
+    def down(self, entries: list[Down]) -> None:
+        """Have them sent; they wait here while there is no connection."""
+        try:
+            self._stream.send(encode(entries))
+        except StreamEnded as error:
+            raise NodeLost(str(error)) from error
+
+    def up(self, timeout_s: float) -> list[Up] | None:
+        """Return what has come."""
+        try:
+            data = self._stream.receive(timeout_s)
+            found: Sequence[Any] = [] if data is None else decode(data)
+        except StreamEnded as error:
+            raise NodeLost(str(error)) from error
+        except (msgspec.DecodeError, ValueError) as error:
+            raise NodeLost(f"what it said cannot be read: {error}") from error
+        return list(found)
+
+    def close(self) -> None:
+        """End the far process with its contexts; blocks until that is known, 4 s at most."""
+        stream = self._stream
+        if self._is_begun and not stream.ended:
+            until = time.monotonic() + CLOSE_LIMIT_S
+            stream.wait(lambda: not self.is_cut or bool(stream.ended), CLOSE_LIMIT_S / 2)
+            self._is_leaving = True
+            stream.say_bye()
+            stream.wait(lambda: self.is_cut or bool(stream.ended), until - time.monotonic())
+        self._is_leaving = True
+        stream.end("its system was closed")
+        connecting = self._connecting
+        if connecting is not None:
+            connecting.close()
+        if self._thread.is_alive() and self._thread is not threading.current_thread():
+            self._thread.join(CLOSE_LIMIT_S)
+        if self._far is not None:
+            self._far.close()
+
+    def _connect(self, hello: Hello, limit_s: float) -> tuple[FarProcess, Welcome]:
+        far = self._connecting = FarProcess(self._target)
+        try:
+            if self._is_leaving:
+                raise BackendUnavailable("its system was closed")
+            return far, far.greet(hello, time.monotonic() + limit_s)
+        except BaseException:
+            far.close()
+            far.release()
+            raise
+        finally:
+            self._connecting = None
+
+    def _keep(self) -> None:
+        """Make the connection anew whenever it is cut, until that has been in vain for too long."""
+        stream = self._stream
+        while not stream.ended:
+            stream.wait(lambda: self.is_cut or bool(stream.ended))
+            if stream.ended or self._is_leaving:
+                return
+            cut_at, pause_s, why = stream.cut_at or time.monotonic(), _PAUSES_S[0], "it was cut"
+            while not stream.ended and self.is_cut and not self._is_leaving:
+                left_s = cut_at + self._grace_s - time.monotonic()
+                if left_s <= 0:
+                    stream.end(f"no connection for {self._grace_s:g} s: {why}")
+                    return
+                try:
+                    self._resume(min(left_s, AGAIN_LIMIT_S))
+                except BackendUnavailable as error:
+                    why = str(error)
+                    stream.wait(lambda: bool(stream.ended), min(pause_s, left_s))
+                    pause_s = min(2 * pause_s, _PAUSES_S[1])
+
+    def _resume(self, limit_s: float) -> None:
+        stream = self._stream
+        hello = msgspec.structs.replace(self._hello, resumes=True, received=stream.detach())
+        far, welcome = self._connect(hello, limit_s)
+        if welcome.refused:
+            far.close()
+            far.release()
+            if welcome.kind == GONE:
+                stream.end(welcome.refused)
+                return
+            raise BackendUnavailable(welcome.refused)
+        self._far = far
+        stream.attach(far, welcome.received)
