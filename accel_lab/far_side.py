@@ -13,19 +13,18 @@ import time
 
 import msgspec
 
-from accel_lab import backends
-from accel_lab.compute.cluster.node import greeting
+from accel_lab.compute.cluster.greeting import greeting
 from accel_lab.compute.cluster.ssh.greeting import (
+    FIRST_LIMIT_S,
     GONE,
     MARK,
     Far,
     Hello,
     Welcome,
+    address,
     read_line,
     write_line,
 )
-from accel_lab.compute.cluster.ssh.keeper import FIRST_LIMIT_S, Keeper, address
-from accel_lab.compute.process import inherited_signals
 
 STDIN, STDOUT, STDERR = range(3)
 
@@ -36,6 +35,8 @@ def choose(backend: str, devices: int | list[int] | None) -> tuple[str, list[int
     Raises:
         AccelError: there are none such.
     """
+    from accel_lab import backends
+
     name, module = backends.load(backend)
     return name, backends.indices(devices, module.device_count(), name)
 
@@ -70,6 +71,10 @@ def _hand_over(keeper: socket.socket, hello: Hello) -> None:
 
 def _start(token: str) -> None:
     """Start what keeps the contexts: a process of its own, which no connection ends."""
+    # Here, for whoever resumes a session is to be quick, and needs none of it.
+    from accel_lab.compute.cluster.ssh.keeper import Keeper
+    from accel_lab.compute.process import inherited_signals
+
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     listener.bind(address(token))
     listener.listen()

@@ -6,7 +6,8 @@ from contextlib import suppress
 from typing import Any
 
 from accel_lab.compute.cluster.entries import Down, Up
-from accel_lab.compute.cluster.node import Contexts, greeting
+from accel_lab.compute.cluster.greeting import greeting
+from accel_lab.compute.cluster.node import Contexts
 from accel_lab.compute.cluster.places import Node
 from accel_lab.compute.cluster.relay import NodeLost
 from accel_lab.display.install import pip_install

@@ -25,17 +25,24 @@ LAST_WORDS_S = 1.0
 class FarProcess:
     """The ssh to a machine, which ends with the connection; the far side's pipes are its own.
 
+    Parameters:
+        program: what runs Python there, where that is known.
+
+    Attributes:
+        program: the same, once it has greeted.
+
     Raises:
         BackendUnavailable: there is no such program here.
     """
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, program: str = "") -> None:
+        self.program = program
         self._target = target
         self._begun = time.monotonic()
         self._said: deque[bytes] = deque()
         try:
             self._ssh = subprocess.Popen(  # noqa: S603 - what the user named
-                target.command,
+                target.command(program),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -67,7 +74,9 @@ class FarProcess:
             BackendUnavailable: ssh does not get there, or what is there is of no use.
         """
         try:
-            self._target.require(read_line(self.read_fd, Far, until, MARK))
+            far = read_line(self.read_fd, Far, until, MARK)
+            self._target.require(far)
+            self.program = far.program
             write_line(self.write_fd, hello)
             return read_line(self.read_fd, Welcome, until)
         except TimeoutError as error:

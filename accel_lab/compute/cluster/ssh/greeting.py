@@ -61,6 +61,13 @@ class Welcome(msgspec.Struct, frozen=True):
 
 GONE = "Gone"
 """The kind of a refusal when the session is there no more."""
+FIRST_LIMIT_S = 30.0
+"""So long it may take until what is wanted is said."""
+
+
+def address(token: str) -> str:
+    """Return where a session is asked for on its machine: a name that is in no file system."""
+    return f"\0accel_lab far side {token}"
 
 
 def write_line(fd: int, what: Any, mark: bytes = b"") -> None:

@@ -16,22 +16,15 @@ import msgspec
 
 from accel_lab.compute.cluster.node import Contexts
 from accel_lab.compute.cluster.ssh.batches import decode, encode
-from accel_lab.compute.cluster.ssh.greeting import Hello, Welcome, write_line
+from accel_lab.compute.cluster.ssh.greeting import FIRST_LIMIT_S, Hello, Welcome, write_line
 from accel_lab.compute.cluster.ssh.stream import Stream, StreamEnded
 from accel_lab.errors import AccelError
 
-FIRST_LIMIT_S = 30.0
-"""So long the first connection may take to be handed over."""
 LOOK_S = 0.1
 UP_LIMIT_S = 10.0
 HELLO_BYTES = 64 << 10
 
 Open = Callable[[str, int | list[int] | None], tuple[str, list[int]]]
-
-
-def address(token: str) -> str:
-    """Return where the keeper of a session is asked: a name that is in no file system."""
-    return f"\0accel_lab far side {token}"
 
 
 class Handed:

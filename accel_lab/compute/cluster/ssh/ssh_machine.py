@@ -123,7 +123,9 @@ class SshMachine:
             self._far.close()
 
     def _connect(self, hello: Hello, limit_s: float) -> tuple[FarProcess, Welcome]:
-        far = self._connecting = FarProcess(self._target)
+        far = self._connecting = FarProcess(
+            self._target, "" if self._far is None else self._far.program
+        )
         try:
             if self._is_leaving:
                 raise BackendUnavailable("its system was closed")

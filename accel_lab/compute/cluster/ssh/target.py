@@ -4,10 +4,9 @@ import re
 import shlex
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
-from accel_lab.compute.cluster.node import greeting
+from accel_lab.compute.cluster.greeting import greeting
 from accel_lab.compute.cluster.ssh.greeting import MARK, Far
 from accel_lab.display.install import source_folder
 from accel_lab.errors import BackendUnavailable, InvalidArgument
@@ -27,11 +26,12 @@ _LOOK = (
     "{other})"
 )
 """Asks a Python what it lacks; it has no quotation marks of the other kind in it."""
+_RUN = "-P -m accel_lab.far_side"
 _FIND = (
     'for p in "$@"; do case $p in "~/"*) p=$HOME/${p#??};; esac; '
     'command -v "$p" >/dev/null 2>&1 || continue; '
     '"$p" -c "$LOOK" >/dev/null 2>&1; s=$?; '
-    'if [ $s = 0 ]; then exec "$p" -P -m accel_lab.far_side; fi; '
+    f'if [ $s = 0 ]; then exec "$p" {_RUN}; fi; '
     'found="$found$p=$s|"; done; '
     f"""printf '{MARK.decode()}{{"python":"","accel_lab":"","program":"%s"}}\\n' "$found\""""
 )
@@ -53,9 +53,8 @@ class Target(NamedTuple):
     ssh: tuple[str, ...]
     python: str | None
 
-    @property
-    def command(self) -> list[str]:
-        """The command that starts the far side."""
+    def command(self, program: str = "") -> list[str]:
+        """Return the command that starts the far side; the program runs Python there, if known."""
         options = {
             "BatchMode": "yes",
             "ConnectTimeout": CONNECT_S,
@@ -67,7 +66,7 @@ class Target(NamedTuple):
             *(*self.ssh, "-T"),
             *(f"-o{name}={value}" for name, value in options.items()),
             *self._there,
-            _remote(self.python),
+            f"exec {shlex.quote(program)} {_RUN}" if program else _remote(self.python),
         ]
 
     def typed(self, command: str) -> str:
