@@ -196,8 +196,7 @@ class System(SeveralDevices, Uncopied):
     ) -> None:
         self._closed = True  # until there is something to close
         standard_streams.occupy()
-        reach = Reach(python, grace_s, ssh)
-        self._joined = join(cluster, backend, devices, suspend_after_s, reach)
+        self._joined = join(cluster, backend, devices, suspend_after_s, Reach(python, grace_s, ssh))
         self.backend, module, indices = _loaded(self._joined, backend, devices)
         require_word(recover, "recover", get_args(Recover))
         _require_results(results)

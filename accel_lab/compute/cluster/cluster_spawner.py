@@ -44,12 +44,19 @@ class Cluster(Protocol):
 
 
 class Where(Protocol):
-    """Where the devices of a system are; any thread may call. `Places` says what each does."""
+    """Where the devices of a system are; any thread may call."""
 
-    def of(self, index: int) -> Place | None: ...
-    def place(self, index: int) -> Place: ...
-    def gone(self, id_: str) -> None: ...
-    def update(self, nodes: Iterable[Node]) -> None: ...
+    def of(self, index: int) -> Place | None:
+        """Return where a device is; None while its node is gone."""
+
+    def place(self, index: int) -> Place:
+        """Return where a device is to be; raises BackendUnavailable where no node has room."""
+
+    def gone(self, id_: str) -> None:
+        """Forget a node: its devices have no place until they get another."""
+
+    def update(self, nodes: Iterable[Node]) -> None:
+        """Take over which nodes there are."""
 
 
 class ClusterSpawner(Uncopied):

@@ -2,7 +2,7 @@
 
 import weakref
 from collections.abc import Sequence
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from accel_lab.actor.event_loop import EventLoop
 from accel_lab.compute.arena.arena import Arena
@@ -60,8 +60,8 @@ class Reach(NamedTuple):
 
 
 def join(
-    cluster: str | None,
-    backend: str,
+    cluster: Any,
+    backend: Any,
     devices: int | list[int] | None,
     suspend_after_s: float | None,
     reach: Reach,

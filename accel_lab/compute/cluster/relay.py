@@ -55,16 +55,13 @@ class NodeLost(Exception):
 
 
 class Machine(Protocol):
-    """What owns the contexts on a node; each method blocks, and one thread at a time calls it.
-
-    Attributes:
-        is_cut: whether nothing can be heard of it now, although it may go on.
-    """
+    """What owns the contexts on a node; each method blocks, and one thread at a time calls it."""
 
     name: str
 
     @property
-    def is_cut(self) -> bool: ...
+    def is_cut(self) -> bool:
+        """Whether nothing can be heard of it now, although it may go on; any thread."""
 
     def begin(self) -> None:
         """Have it started.

@@ -29,7 +29,6 @@ class BoundProcess(Protocol):
         index: of the device that it drives, on its machine.
         place: the machine, if that is another one; else "".
         pid: its number there; 0 until it is known.
-        is_cut: whether nothing can be heard of it now, although it may go on.
         may_end: whether it ends by itself, or is killed by others, when its system is closed.
         reaped, status: whether it has ended, and how.
         failed: why it could not start, if it has said so.
@@ -50,7 +49,8 @@ class BoundProcess(Protocol):
     wire: Transport
 
     @property
-    def is_cut(self) -> bool: ...
+    def is_cut(self) -> bool:
+        """Whether nothing can be heard of it now, although it may go on; any thread."""
 
     @property
     def pipes(self) -> Sequence[OutputPipe]:

@@ -1,4 +1,4 @@
-"""Batches of entries as bytes, and back: plain data of known types, so that reading runs nothing."""
+"""Batches of entries as bytes, and back: data of known types, so that reading runs nothing."""
 
 import struct
 from collections.abc import Iterable, Sequence
@@ -49,14 +49,14 @@ _decoders = [None if kind is Fill else msgspec.msgpack.Decoder(kind) for kind in
 
 
 def encode(entries: Iterable[Down | Up]) -> list[Part]:
-    """Return a batch in parts: what it says, and then the bytes of its fills, which are not copied."""
+    """Return a batch in parts: what it says, then the bytes of its fills, not copied."""
     said: list[tuple[int, Any]] = []
     parts: list[Part] = []
     for entry in entries:
         number = _NUMBERS[type(entry)]
         if isinstance(entry, Fill):
             said.append((number, (entry.segment, entry.start, entry.data.nbytes)))
-            parts.append(memoryview(entry.data))
+            parts.append(entry.data.data)
         else:
             said.append((number, entry))
     head = _encode(said)

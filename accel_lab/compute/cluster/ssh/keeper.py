@@ -84,8 +84,7 @@ class Keeper:
     def _take(self, carrier: socket.socket) -> None:
         """Go on over what a process hands over, if that is this user's."""
         try:
-            if peer_of(carrier) != os.geteuid():
-                raise OSError
+            require_own(carrier)
             data, fds, _, _ = socket.recv_fds(carrier, HELLO_BYTES, 2)
             hello = msgspec.json.decode(data, type=Hello)
             handed = Handed(carrier, *fds)
@@ -135,8 +134,8 @@ class Keeper:
                     self._stream.send(encode(entries))
 
 
-def peer_of(end: socket.socket) -> int:
-    """Return the user whose process is at the other end."""
+def require_own(end: socket.socket) -> None:
+    """Raise PermissionError unless the process at the other end is this user's."""
     found = end.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    uid: int = struct.unpack("3i", found)[1]
-    return uid
+    if struct.unpack("3i", found)[1] != os.geteuid():
+        raise PermissionError("another user's process asks for a session")

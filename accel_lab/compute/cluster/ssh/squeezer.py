@@ -1,4 +1,4 @@
-"""Compression of what is sent, where that saves time: decided by a sample, and by the stream itself.
+"""Compression of what is sent, where that saves time: a sample and the stream itself decide.
 
 Smooth data and zeros take a tenth of the bytes; random numbers take as many as before. A slow
 connection gains by compression, and one that is faster than zlib loses.

@@ -41,7 +41,9 @@ class SshMachine:
         self.backend = backend
         self.indices: list[int] = []
         self._target = target
-        self._hello = Hello(secrets.token_hex(16), False, 0, backend, devices, grace_s)
+        self._hello = Hello(
+            secrets.token_hex(16), backend=backend, devices=devices, grace_s=grace_s
+        )
         self._grace_s = grace_s
         self._stream = Stream(f"accel_lab {target.place}")
         self._far: FarProcess | None = None
@@ -126,9 +128,9 @@ class SshMachine:
         far = self._connecting = FarProcess(
             self._target, "" if self._far is None else self._far.program
         )
+        if self._is_leaving:  # and has not seen this one
+            far.close()
         try:
-            if self._is_leaving:
-                raise BackendUnavailable("its system was closed")
             return far, far.greet(hello, time.monotonic() + limit_s)
         except BaseException:
             far.close()
@@ -138,24 +140,30 @@ class SshMachine:
             self._connecting = None
 
     def _keep(self) -> None:
-        """Make the connection anew whenever it is cut, until that has been in vain for too long."""
-        stream = self._stream
-        while not stream.ended:
-            stream.wait(lambda: self.is_cut or bool(stream.ended))
-            if stream.ended or self._is_leaving:
+        """Make the connection anew whenever it is cut."""
+        while not self.is_over and not self._is_leaving:
+            self._stream.wait(lambda: self.is_cut or self.is_over)
+            self._reconnect()
+
+    def _reconnect(self) -> None:
+        """Try until there is a connection, nobody wants one, or that has taken too long."""
+        stream, pause_s, why = self._stream, _PAUSES_S[0], "it was cut"
+        until = (stream.cut_at or time.monotonic()) + self._grace_s
+        while self._misses():
+            left_s = until - time.monotonic()
+            if left_s <= 0:
+                stream.end(f"no connection for {self._grace_s:g} s: {why}")
                 return
-            cut_at, pause_s, why = stream.cut_at or time.monotonic(), _PAUSES_S[0], "it was cut"
-            while not stream.ended and self.is_cut and not self._is_leaving:
-                left_s = cut_at + self._grace_s - time.monotonic()
-                if left_s <= 0:
-                    stream.end(f"no connection for {self._grace_s:g} s: {why}")
-                    return
-                try:
-                    self._resume(min(left_s, AGAIN_LIMIT_S))
-                except BackendUnavailable as error:
-                    why = str(error)
-                    stream.wait(lambda: bool(stream.ended), min(pause_s, left_s))
-                    pause_s = min(2 * pause_s, _PAUSES_S[1])
+            try:
+                self._resume(min(left_s, AGAIN_LIMIT_S))
+            except BackendUnavailable as error:
+                why = str(error)
+                stream.wait(lambda: self.is_over, min(pause_s, left_s))
+                pause_s = min(2 * pause_s, _PAUSES_S[1])
+
+    def _misses(self) -> bool:
+        """Whether it is to have a connection, and has none."""
+        return self.is_cut and not self.is_over and not self._is_leaving
 
     def _resume(self, limit_s: float) -> None:
         stream = self._stream

@@ -13,6 +13,7 @@ from accel_lab.errors import BackendUnavailable, InvalidArgument
 
 SCHEME = "ssh://"
 CONNECT_S = 10
+LAST_PORT = 65535
 _ALIVE_S = 5
 _PLACE = re.compile(
     r"(?:(?P<user>[\w.][\w.@\\-]*)@)?(?P<host>[\w.][\w.-]*|\[[0-9A-Fa-f:.]+(?:%\w+)?\])"
@@ -155,9 +156,9 @@ def target(url: str, python: str | None, ssh: str | Sequence[str]) -> Target:
         InvalidArgument: it is none, or no program's name.
     """
     found = _PLACE.fullmatch(url.removeprefix(SCHEME))
-    if not url.startswith(SCHEME) or found is None or int(found["port"] or 0) > 65535:  # noqa: PLR2004 - TCP's
+    if found is None or int(found["port"] or 0) > LAST_PORT:
         raise InvalidArgument(f"{url!r} names no machine: write ssh://user@host or ssh://host:port")
-    if python is not None and (not isinstance(python, str) or not python or python[0] == "-"):
+    if python is not None and (not python or python[0] == "-"):
         raise InvalidArgument(f"python is the path of an interpreter there, not {python!r}")
     words = tuple(shlex.split(ssh) if isinstance(ssh, str) else map(str, ssh))
     if not words:

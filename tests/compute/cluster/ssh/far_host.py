@@ -1,4 +1,4 @@
-"""A far machine that is this one: an sshd of the test's own, and a relay before it that delays and cuts."""
+"""A far machine that is this one: an sshd of the test's own, and a relay that delays and cuts."""
 
 import asyncio
 import getpass

@@ -43,7 +43,7 @@ class Pair:
     """One end of a pair of sockets."""
 
     def __init__(self, end: socket.socket) -> None:
-        end.setblocking(False)
+        end.settimeout(0)
         self._end = end
         self.read_fd = self.write_fd = end.fileno()
         self.released = threading.Event()
