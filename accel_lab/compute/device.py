@@ -441,6 +441,11 @@ class Device(Address):
         recording = self._outbox.recording
         return recording if recording is not None and recording.is_here else None
 
+    @property
+    def is_apart(self) -> bool:
+        """Whether code there finds the files of another machine."""
+        return self._supervisor.environment is OWN
+
     def settle(self, *, exact: bool = False) -> None:
         """Have code find there what it finds here: the folder, `sys.path` and the environment.
 
@@ -451,7 +456,7 @@ class Device(Address):
         """
         supervisor = self._supervisor
         here, told = environment(), supervisor.environment
-        if told is OWN:
+        if self.is_apart:
             return
         exact = exact and not told.exact
         if here[:3] == told[:3] and not exact:

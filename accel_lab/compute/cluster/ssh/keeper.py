@@ -9,8 +9,8 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 import msgspec
 
@@ -21,6 +21,7 @@ from accel_lab.compute.cluster.ssh.stream import Stream, StreamEnded
 from accel_lab.errors import AccelError
 
 LOOK_S = 0.1
+HAND_OVER_S = 5.0
 UP_LIMIT_S = 10.0
 HELLO_BYTES = 64 << 10
 
@@ -71,7 +72,7 @@ class Keeper:
         while not (stream.ended or stream.said_bye or self._is_late()):
             with suppress(TimeoutError):
                 carrier, _ = self._listener.accept()
-                carrier.settimeout(LOOK_S)
+                carrier.settimeout(HAND_OVER_S)
                 self._take(carrier)
         if self._contexts is not None:
             self._contexts.close()
@@ -118,20 +119,27 @@ class Keeper:
         return Welcome("", "", received, self._backend, self._indices)
 
     def _run_down(self, contexts: Contexts) -> None:
-        with suppress(StreamEnded):
-            try:
-                while True:
-                    data = self._stream.receive()
-                    if data is not None:
-                        contexts.down(list(decode(data)))
-            except (msgspec.DecodeError, ValueError) as error:
-                self._stream.end(f"what came cannot be read: {error}")
+        with self._ending():
+            while True:
+                data = self._stream.receive()
+                if data is not None:
+                    contexts.down(list(decode(data)))
 
     def _run_up(self, contexts: Contexts) -> None:
-        with suppress(StreamEnded):
+        with self._ending():
             while (entries := contexts.up(UP_LIMIT_S)) is not None:
                 if entries:
                     self._stream.send(encode(entries))
+
+    @contextmanager
+    def _ending(self) -> Iterator[None]:
+        """End the session with what runs in it: nobody is to wait for what does not come."""
+        try:
+            yield
+        except StreamEnded as error:
+            self._stream.end(str(error))
+        except Exception as error:  # noqa: BLE001 - as above
+            self._stream.end(f"{type(error).__name__}: {error}")
 
 
 def require_own(end: socket.socket) -> None:

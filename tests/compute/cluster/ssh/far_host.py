@@ -40,7 +40,14 @@ class FarHost:
             _run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name))
         shutil.copy(folder / "known.pub", folder / "authorized")
         self.port = ports.free_port()
-        there = {"PYTHONPATH": ROOT, "OPENBLAS_NUM_THREADS": 1, MARK: self._mark}
+        own = folder / "tmp"
+        own.mkdir()
+        there = {
+            "PYTHONPATH": ROOT,
+            "OPENBLAS_NUM_THREADS": 1,
+            "TMPDIR": own,
+            MARK: self._mark,
+        }
         lines = {
             "Port": self.port,
             "ListenAddress": "127.0.0.1",

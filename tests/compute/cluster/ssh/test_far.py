@@ -2,15 +2,17 @@
 
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from accel_lab import System, jit, views
 from accel_lab.compute.process import zygote_cache
-from accel_lab.errors import ContextLost, InvalidArgument
+from accel_lab.errors import ContextLost, GroupAborted, InvalidArgument
 from accel_lab.libraries import fft
 from tests.compute.cluster.conftest import until
 from tests.compute.cluster.ssh.far_host import FarHost
@@ -109,6 +111,38 @@ def test_a_world_of_its_devices(lab: System) -> None:
     world = lab.world()
     parts = [device.put(np.full(5, rank + 1.0)) for rank, device in enumerate(lab.devices)]
     np.testing.assert_array_equal(world.all_reduce(parts).get(), np.full(5, 3.0))
+    world.close()
+
+
+def test_a_function_on_all_ranks(lab: System) -> None:
+    """The ranks find each other in a folder there, which is gone behind it."""
+    require("torch")
+
+    def total() -> tuple[float, str]:
+        import tempfile
+
+        import torch
+
+        found = torch.full((3,), torch.distributed.get_rank() + 1.0)
+        torch.distributed.all_reduce(found)
+        return float(found[0]), tempfile.gettempdir()
+
+    def fail() -> None:
+        import torch
+
+        if torch.distributed.get_rank() == 1:
+            raise ValueError("rank one is unwell")
+        torch.distributed.barrier()
+
+    world = lab.world()
+    (first, folder), (second, _) = world.run(total).result(WAIT)
+    assert first == second == 3
+    assert Path(folder) != Path(tempfile.gettempdir())
+    with pytest.raises(GroupAborted, match=r"rank 1 on cpu1 failed.*unwell"):
+        world.run(fail).result(WAIT)
+    assert until(lambda: not list(Path(folder).glob("accel_lab-ranks-*")))
+    with pytest.raises(InvalidArgument, match=r"a\.py is a file of this machine"):
+        world.run_script("a.py")
     world.close()
 
 
