@@ -115,13 +115,16 @@ class FarHost:
 class Between:
     """A relay of TCP that takes `delay_s` each way, and cuts what it carries.
 
+    Parameters:
+        rate: the bytes a second that it carries each way at most.
+
     Attributes:
         is_open: whether it lets new connections through.
         opened: how many it has let through.
     """
 
-    def __init__(self, to: int, delay_s: float = 0.0) -> None:
-        self.delay_s = delay_s
+    def __init__(self, to: int, delay_s: float = 0.0, rate: float = float("inf")) -> None:
+        self.delay_s, self.rate = delay_s, rate
         self.is_open = True
         self.opened = 0
         self.port = ports.free_port()
@@ -181,13 +184,14 @@ class Between:
         due: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(1024)
 
         async def read() -> None:
-            data = b"any"
+            data, free = b"any", 0.0
             while data:
                 try:
                     data = await reader.read(1 << 16)
                 except OSError:
                     data = b""
-                await due.put((self._loop.time() + self.delay_s, data))
+                free = max(free, self._loop.time()) + len(data) / self.rate
+                await due.put((free + self.delay_s, data))
 
         reading = asyncio.ensure_future(read())
         try:
