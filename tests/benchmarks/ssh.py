@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -55,7 +56,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--ms", type=float, nargs="*", default=WAYS_MS, help="there and back")
     given = parser.parse_args()
-    options = {"journal": None, "recover": "stale"}
+    options: dict[str, Any] = {"journal": None, "recover": "stale"}
     with System("host", **options) as lab:
         columns = {"this machine": dict(rows(lab.devices[0]))}
     with tempfile.TemporaryDirectory() as folder:

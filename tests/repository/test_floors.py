@@ -190,7 +190,7 @@ A_HANDLE_SAYS_ITS_DEVICE = {
 MOST_FILES = 15
 """How many files a folder has at most, so that one look at it is enough."""
 PROCESS = re.compile(r"\bRuns in (?:the notebook's process|a context's process|both)\b")
-TOOLS = {"bench", "doctor", "gpu_test", "top"}
+TOOLS = {"bench", "doctor", "far_side", "gpu_test", "top"}
 """Floors that are programs of their own, in a process of theirs."""
 
 CUDA_PACKAGES = {"cuda", "cudnn", "cupti", "cupy", "cupyx", "nccl", "nvmath"}
