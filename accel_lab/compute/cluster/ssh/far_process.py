@@ -77,26 +77,25 @@ class FarProcess:
             far = read_line(self.read_fd, Far, until, MARK)
             self._target.require(far)
             self.program = far.program
+        except TimeoutError as error:
+            why = f"no answer within {max(1.0, until - self._begun):.0f} s"
+            raise self._target.unreached(self._last_words() or why, self._ssh.poll()) from error
+        except (EOFError, OSError, ValueError) as error:
+            said = self._last_words() or str(error)
+            raise self._target.unreached(said, self._ssh.poll()) from error
+        try:
             write_line(self.write_fd, hello)
             return read_line(self.read_fd, Welcome, until)
-        except TimeoutError as error:
-            raise self._unreached(
-                f"no answer within {max(1.0, until - self._begun):.0f} s"
-            ) from error
-        except (EOFError, OSError, ValueError) as error:
-            raise self._unreached(str(error)) from error
+        except (TimeoutError, EOFError, OSError, ValueError) as error:
+            said = self._last_words() or str(error) or "it ended, or did not answer in time"
+            raise self._target.broken(said, self.program) from error
 
-    def _unreached(self, why: str) -> BackendUnavailable:
+    def _last_words(self) -> str:
+        """Return what ssh wrote last, once it has ended."""
         with suppress(subprocess.TimeoutExpired):
             self._ssh.wait(LAST_WORDS_S)
         self._listener.join(LAST_WORDS_S)
-        said = b"".join(self._said).decode(errors="replace")
-        return self._target.unreached(said or why, self._ssh.poll())
-
-    def wait(self, timeout_s: float) -> None:
-        """Wait until ssh has ended, so long at most."""
-        with suppress(subprocess.TimeoutExpired):
-            self._ssh.wait(timeout_s)
+        return b"".join(self._said).decode(errors="replace")
 
     def close(self) -> None:
         """End ssh; the far side notices. A second call is fine."""

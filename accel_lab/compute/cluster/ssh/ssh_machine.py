@@ -72,7 +72,11 @@ class SshMachine:
         """
         if self._is_begun:
             return
-        far, welcome = self._connect(self._hello, START_LIMIT_S)
+        try:
+            far, welcome = self._connect(self._hello, START_LIMIT_S)
+        except BackendUnavailable as error:
+            self._stream.end(str(error))  # whoever tries again makes another
+            raise
         if welcome.refused:
             far.close()
             far.release()

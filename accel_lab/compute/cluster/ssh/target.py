@@ -93,6 +93,15 @@ class Target(NamedTuple):
             advice = f"`{self.typed('true')}` in a terminal has to work without a password"
         return BackendUnavailable(f"ssh does not reach {self.place}: {why}; {advice}")
 
+    def broken(self, said: str, program: str) -> BackendUnavailable:
+        """Say that the far side was there and did not begin."""
+        lines = [line.strip() for line in said.splitlines() if line.strip()]
+        tried = self.typed(f"{shlex.quote(program)} -c 'import accel_lab.system'")
+        return BackendUnavailable(
+            f"accel_lab does not start on {self.place}: {lines[-1] if lines else said}; "
+            f"see whether `{tried}` works"
+        )
+
     def require(self, far: Far) -> None:
         """Refuse a far side that is another version than this one, or that is none.
 

@@ -1,5 +1,6 @@
 """What can be wrong with a far machine is told where the system is opened, with what to do."""
 
+import json
 import re
 import shlex
 import subprocess
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from accel_lab import System
+from accel_lab.compute.cluster.greeting import greeting
 from accel_lab.compute.cluster.ssh.target import target
 from accel_lab.errors import BackendUnavailable, InvalidArgument
 from tests import ports
@@ -102,6 +104,16 @@ def test_another_version_of_accel_lab(host: FarHost, tmp_path: Path) -> None:
     why = refused(host, python=other)
     assert "has accel_lab 0.0.1 on Python" in why
     assert "/p -m pip install" in advised(why)
+
+
+def test_a_far_side_that_does_not_begin(host: FarHost, tmp_path: Path) -> None:
+    ours = greeting()
+    line = json.dumps({"python": ours.python, "accel_lab": ours.accel_lab, "program": HERE})
+    script = f"[ \"$1\" = -c ] || {{ echo 'accel_lab far side {line}'; echo oops >&2; }}"
+    why = refused(host, python=python(tmp_path, "brief", script))
+    assert "does not start on" in why
+    assert ": oops; see whether" in why
+    assert subprocess.run(shlex.split(advised(why)), check=False).returncode == 0
 
 
 def test_a_far_side_that_says_nothing_of_use(host: FarHost, tmp_path: Path) -> None:
