@@ -63,6 +63,10 @@ class Machine(Protocol):
     def is_cut(self) -> bool:
         """Whether nothing can be heard of it now, although it may go on; any thread."""
 
+    @property
+    def is_entered(self) -> bool:
+        """Whether this thread is one of its own, which carries what others wait for."""
+
     def begin(self) -> None:
         """Have it started.
 
@@ -94,7 +98,8 @@ class Relay(Uncopied):
         self._machine = machine
         self._arena = arena
         self._gone = gone
-        self._lock = threading.Lock()
+        # Re-entrant: in the middle of it a finalizer may have a context told something.
+        self._lock = threading.RLock()
         self._processes: dict[int, RemoteProcess] = {}
         self._new: list[RemoteProcess] = []
         self._segments: dict[int, Segment] = {}
@@ -134,6 +139,11 @@ class Relay(Uncopied):
     def has_ended(self) -> bool:
         """Whether nothing of it goes on here any more; any thread."""
         return self._is_over and not any(thread.is_alive() for thread in self._threads)
+
+    @property
+    def is_entered(self) -> bool:
+        """Whether this thread carries what others wait for: a finalizer asks."""
+        return threading.current_thread() in self._threads or self._machine.is_entered
 
     def close(self, closed: Callable[[], object]) -> None:
         """Kill the contexts, end the node's part, and call `closed`; does not wait for that.

@@ -81,6 +81,12 @@ class ProcessSource(Protocol):
     def is_apart(self) -> bool:
         """Whether contexts find other files than this process does."""
 
+    def is_entered(self) -> bool:
+        """Whether this thread carries what contexts are told, or say, and may not wait for them.
+
+        Any thread.
+        """
+
     def take(self, index: int) -> BoundProcess:
         """Return a process to bind to the device of this index among the system's."""
 

@@ -59,6 +59,11 @@ class SshMachine:
         return self._stream.cut_at is not None
 
     @property
+    def is_entered(self) -> bool:
+        """Whether this thread is one of its own, which carries what others wait for."""
+        return threading.current_thread() is self._thread or self._stream.is_entered
+
+    @property
     def is_over(self) -> bool:
         """Whether nothing can be had of it any more."""
         return bool(self._stream.ended)

@@ -12,7 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import NamedTuple, Protocol
 
 from accel_lab.compute.cluster.ssh.batches import Part
@@ -88,6 +88,7 @@ class Stream:
         self._parts: list[bytes] = []
         self._received = self._taken = self._told = 0
         self._bye = False
+        self._serving: set[int] = set()
 
     # The connections.
 
@@ -100,6 +101,11 @@ class Stream:
     def ended(self) -> str:
         """Why nothing is carried any more; empty while something may be."""
         return self._ended
+
+    @property
+    def is_entered(self) -> bool:
+        """Whether this thread reads or writes a connection."""
+        return threading.get_ident() in self._serving
 
     def detach(self) -> int:
         """Give the connection up, if there is one; return how many parcels have come."""
@@ -158,11 +164,21 @@ class Stream:
     def _serve(self, connection: Connection, epoch: int) -> None:
         """Read and write until the connection is given up."""
         name, args = f"{self._name} writes", (connection, epoch)
-        writer = threading.Thread(target=self._write, args=args, name=name, daemon=True)
+        writer = threading.Thread(target=self._written, args=args, name=name, daemon=True)
         writer.start()
-        self._read(connection, epoch)
+        with self._entered():
+            self._read(connection, epoch)
         writer.join()
         connection.release()
+
+    @contextmanager
+    def _entered(self) -> Iterator[None]:
+        """Say that this thread serves a connection."""
+        self._serving.add(threading.get_ident())
+        try:
+            yield
+        finally:
+            self._serving.discard(threading.get_ident())
 
     # What is sent.
 
@@ -193,6 +209,10 @@ class Stream:
         nbytes = len(parcel.data) - _HEADER.size
         self._waiting_bytes -= nbytes
         self._taken_bytes += nbytes
+
+    def _written(self, connection: Connection, epoch: int) -> None:
+        with self._entered():
+            self._write(connection, epoch)
 
     def _write(self, connection: Connection, epoch: int) -> None:
         while True:

@@ -35,6 +35,7 @@ from accel_lab.compute.cluster.ssh.squeezer import LEAST_BYTES, Squeezer, unsque
 from accel_lab.compute.cluster.ssh.stream import PARCEL_BYTES, Stream, StreamEnded
 from accel_lab.compute.streams import Pooled
 from accel_lab.compute.wire.side_channel import Bind, GroupWord, Heartbeat, Segment
+from tests.compute.cluster.conftest import until
 
 WAIT = 20.0
 
@@ -156,6 +157,35 @@ def test_a_silent_connection_counts_as_cut(
     assert near.wait(lambda: near.cut_at is not None, WAIT)
     assert mine.released.wait(WAIT)
     other.release()
+
+
+def test_threads_that_carry_say_so(ends: tuple[Stream, Stream]) -> None:
+    """A finalizer that comes there may not wait for what they carry."""
+    near, _ = ends
+    asked: list[bool] = []
+
+    class Asking(Pair):
+        def release(self) -> None:
+            asked.append(near.is_entered)  # the thread that served it is done
+            super().release()
+
+        @property
+        def write_fd(self) -> int:
+            asked.append(near.is_entered)
+            return self.read_fd
+
+        @write_fd.setter
+        def write_fd(self, _: int) -> None: ...
+
+    mine, other = socket.socketpair()
+    pair = Asking(mine)
+    near.attach(pair, 0)
+    near.send([b"any"])
+    assert until(lambda: True in asked)
+    other.close()
+    assert pair.released.wait(WAIT)
+    assert asked[-1] is False
+    assert not near.is_entered
 
 
 def test_the_end_of_a_session_is_told(ends: tuple[Stream, Stream]) -> None:
