@@ -240,7 +240,8 @@ def be_context(
             blas_threads.have_all(one_thread)
         bind, _ = receive_downward(channel)
         assert isinstance(bind, Bind)
-        sys.path[:] = map(os.fsdecode, bind.sys_path)
+        if bind.sys_path:  # else it has files of its own
+            sys.path[:] = map(os.fsdecode, bind.sys_path)
         with contextlib.suppress(OSError):
             os.chdir(bind.folder)
         distrust_bytecode()

@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -28,7 +28,7 @@ from accel_lab.compute.arena.ledger import ArenaStatistics
 from accel_lab.compute.arena.staging import CopyPool
 from accel_lab.compute.assembly import Assembly, Options, Recover, Results
 from accel_lab.compute.cluster.cluster_spawner import ClusterSpawner
-from accel_lab.compute.cluster.joined import Joined, Kind, join
+from accel_lab.compute.cluster.joined import Joined, Reach, join
 from accel_lab.compute.device import Device
 from accel_lab.compute.events.samples import MemorySampled, WorkTraced, WorldsSampled
 from accel_lab.compute.events.tree import Node, State
@@ -105,7 +105,7 @@ class System(SeveralDevices, Uncopied):
 
     Parameters:
         backend: `host` computes with NumPy on the CPU, `cuda` on NVIDIA GPUs; `auto` takes
-            `cuda` where it can run.
+            `cuda` where it can run. `ssh://user@host` is `auto` on that machine.
         devices: None for every GPU (one device on `host`), a count, or a list of indices.
         name: of the system in views and events.
         max_restarts: how often, within `within_s` seconds, a device may lose its context
@@ -144,9 +144,15 @@ class System(SeveralDevices, Uncopied):
         cluster: `ray` takes the devices of all nodes of a Ray cluster, the notebook's own node
             first: every GPU, or with `host` one device of each node. `devices` is a count of them.
             It is the cluster that this process is connected to, or the one that runs here.
+            `ssh://user@host` has all devices on that machine, which ssh reaches without a password.
+        python: the interpreter of such a machine; the first that has this version when not given.
+        grace_s: for how long such a machine keeps its contexts without a connection, which is made
+            anew meanwhile; 60 when not given, and with 0 a connection's loss is theirs.
+        ssh: the program that reaches it, and options for it, as `"ssh -i key"`.
 
     Raises:
-        BackendUnavailable: the backend cannot run here, or there is no cluster; says what to do.
+        BackendUnavailable: the backend cannot run here, there is no cluster, or the machine is not
+            reached; says what to do.
         InvalidArgument: no such backend, device, limit, cluster, or folder for the journal.
         JournalUnavailable: a package for the journal's store is missing, or its file or folder may
             not be written; says which.
@@ -183,11 +189,14 @@ class System(SeveralDevices, Uncopied):
         arena_bytes: int | None = None,
         suspend_after_s: float | None = None,
         trace: Trace | Iterable[Trace] | None = None,
-        cluster: Kind | None = None,
+        cluster: str | None = None,
+        python: str | None = None,
+        grace_s: float | None = None,
+        ssh: str | Sequence[str] = "ssh",
     ) -> None:
         self._closed = True  # until there is something to close
         standard_streams.occupy()
-        self._joined = join(cluster, backend, devices, suspend_after_s)
+        self._joined = join(cluster, backend, devices, suspend_after_s, Reach(python, grace_s, ssh))
         self.backend, module, indices = _loaded(self._joined, backend, devices)
         require_word(recover, "recover", get_args(Recover))
         _require_results(results)

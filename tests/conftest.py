@@ -186,6 +186,14 @@ def _ray() -> str | None:
     return None if find_spec("ray") else "Ray is not installed: it is the ray extra"
 
 
+def _sshd() -> str | None:
+    from tests.compute.cluster.ssh.far_host import sshd
+
+    if not (shutil.which("ssh") and shutil.which("ssh-keygen")):
+        return "OpenSSH's client (ssh, ssh-keygen) is not on the path"
+    return None if sshd() else "sshd is neither on the path nor in /usr/sbin"
+
+
 def _pyarrow() -> str | None:
     return None if find_spec("pyarrow") else "pyarrow is not installed: it is of the files extra"
 
@@ -231,6 +239,7 @@ PIECES: dict[str, Callable[[], str | None]] = {
     "ray": _ray,
     "redis": _redis,
     "safetensors": _safetensors,
+    "sshd": _sshd,
     "tensorrt": _tensorrt,
     "torch": _torch,
     "wheel": _wheel,

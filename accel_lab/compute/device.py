@@ -30,7 +30,7 @@ from accel_lab.compute.message.operation import OWN_TIMEOUT, Operation
 from accel_lab.compute.message.results_reply import ResultsReply
 from accel_lab.compute.message.service import in_context
 from accel_lab.compute.output import cell_origin
-from accel_lab.compute.process.environment import UNKNOWN, environment
+from accel_lab.compute.process.environment import OWN, UNKNOWN, environment
 from accel_lab.compute.requests.message_cache import MessageCache
 from accel_lab.compute.residency.resident import Released, Resident, look, release_frames
 from accel_lab.compute.suspension.suspension import Suspended
@@ -441,6 +441,11 @@ class Device(Address):
         recording = self._outbox.recording
         return recording if recording is not None and recording.is_here else None
 
+    @property
+    def is_apart(self) -> bool:
+        """Whether code there finds the files of another machine."""
+        return self._supervisor.environment is OWN
+
     def settle(self, *, exact: bool = False) -> None:
         """Have code find there what it finds here: the folder, `sys.path` and the environment.
 
@@ -451,6 +456,8 @@ class Device(Address):
         """
         supervisor = self._supervisor
         here, told = environment(), supervisor.environment
+        if self.is_apart:
+            return
         exact = exact and not told.exact
         if here[:3] == told[:3] and not exact:
             return

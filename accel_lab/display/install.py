@@ -27,6 +27,11 @@ def pip_install(extra: str = "") -> str:
     return pip_command(f'install "accel-lab{wanted}"' if wanted else "install accel-lab")
 
 
+def source_folder() -> Path | None:
+    """Return the folder from which accel_lab is installed here; None where an index has it."""
+    return _checkout() or _installed_from()
+
+
 def _checkout() -> Path | None:
     """Return the source folder that accel_lab runs from; None where that is none."""
     folder = Path(__file__).parents[2]

@@ -10,7 +10,9 @@ Runs in a context's process.
 import math
 import os
 import runpy
+import shutil
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,11 +23,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from accel_lab.compute.machine.private_folder import is_private
+from accel_lab.compute.user_code.interrupts import INTERRUPTS
+
 FAILED = "failed-"
 """The beginning of the name of the file that says when a rank's function has raised."""
 STOP = "stop"
 """The file whose coming ends what waits for other ranks."""
 _LOOK_S = 0.05
+_LEFT = "left-"
 _READY = "_accel_lab_ready"
 
 
@@ -36,6 +42,7 @@ class Rank(NamedTuple):
         folder: where the ranks' files are.
         backend: of `torch.distributed`; empty for a run without.
         timeout_s: how long one of its operations may wait.
+        is_apart: whether that folder is on another machine, and has to be made on this one.
     """
 
     rank: int
@@ -43,6 +50,7 @@ class Rank(NamedTuple):
     folder: str
     backend: str
     timeout_s: float
+    is_apart: bool = False
 
 
 def prepare(rank: Rank) -> None:
@@ -55,12 +63,31 @@ def call_as(
     rank: Rank, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """Call a function as one rank; the process group is there before, and gone behind it."""
+    if rank.is_apart:
+        with _folder(rank) as folder:
+            own = rank._replace(folder=folder, is_apart=False)
+            return call_as(own, function, args, kwargs)
     with _environment(rank), _process_group(rank):
         try:
             return function(*args, **kwargs)
         except BaseException:
             _note_failure(rank)  # before the group's end makes the others fail
             raise
+
+
+@contextmanager
+def _folder(rank: Rank) -> Iterator[str]:
+    """Have the ranks' folder on this machine; the last rank that leaves it takes it away."""
+    folder = Path(tempfile.gettempdir(), Path(rank.folder).name)
+    folder.mkdir(0o700, exist_ok=True)
+    if not is_private(folder):
+        raise PermissionError(f"others can write to {folder}")
+    try:
+        yield str(folder)
+    finally:
+        (folder / f"{_LEFT}{rank.rank}").touch()
+        if len(list(folder.glob(f"{_LEFT}*"))) == rank.size:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def run_file(path: str, arguments: tuple[str, ...]) -> None:
@@ -190,7 +217,7 @@ def _watch(rank: Rank, core: Any, over: threading.Event) -> None:
     """End what waits for other ranks once the notebook says so."""
     stop = Path(rank.folder) / STOP
     while not over.wait(_LOOK_S):
-        if not stop.exists():
+        if not (stop.exists() or INTERRUPTS.is_due):
             continue
         with suppress(Exception):  # there is none yet, or none any more
             group = core._get_default_group()  # noqa: SLF001 - it has no public name

@@ -51,6 +51,7 @@ class RanksReply(Reply[list[Any]]):
         self._event_loop = event_loop
         self._deadline: Timer | None = None
         self._failure: AccelError | None = None
+        self._failed: list[int] = []  # the ranks, as it was heard of them
         self._lock = threading.RLock()
 
     def follow(self, replies: Sequence[Reply[Any]], timeout_s: float | None) -> None:
@@ -77,6 +78,8 @@ class RanksReply(Reply[list[Any]]):
     def _ended(self, rank: int) -> None:
         """A rank has its answer; any thread, and it may be called twice."""
         all_ended = all(reply.done for reply in self.replies)
+        if self.replies[rank].failed:
+            self._failed.append(rank)
         if self.replies[rank].failed and self._failure is None:
             if not all_ended:  # another one's failure may be the cause of this one
                 self._event_loop.call_later(SETTLE_S, self._judge)
@@ -92,10 +95,15 @@ class RanksReply(Reply[list[Any]]):
         """Find the failure that came first, and end the other ranks."""
         failed = {at: one.error for at, one in enumerate(self.replies) if one.error is not None}
         lost = [at for at, error in failed.items() if isinstance(error, ContextLost)]
-        first = min(lost or failed, key=partial(failed_at, self.folder))
+        first = min(lost or failed, key=self._when)
         error = failed[first]
         assert error is not None
         self._abort(self._failure_of(first, error))
+
+    def _when(self, rank: int) -> tuple[float, int]:
+        """Return what orders failures: when they were, or as it was heard on another machine."""
+        heard = self._failed.index(rank) if rank in self._failed else len(self._failed)
+        return failed_at(self.folder, rank), heard
 
     def _failure_of(self, rank: int, error: AccelError) -> AccelError:
         if isinstance(error, SystemClosed | Cancelled):
@@ -157,7 +165,10 @@ def run_on_ranks(
     called = name_of(function)
     reply = RanksReply(called or "a function", devices, event_loop)
     wait_s = WAIT_S if timeout_s is None else timeout_s
-    ranks = [Rank(at, len(devices), reply.folder, backend, wait_s) for at in range(len(devices))]
+    ranks = [
+        Rank(at, len(devices), reply.folder, backend, wait_s, device.is_apart)
+        for at, device in enumerate(devices)
+    ]
     sent: list[Reply[Any]] = []
     try:
         for device, rank in zip(devices, ranks, strict=True):

@@ -195,8 +195,11 @@ class World(Collectives):
         """Run a Python file on all ranks at once, as `torchrun path arguments` does.
 
         Raises:
-            InvalidArgument: there is no such file.
+            InvalidArgument: there is no such file, or the devices are on another machine.
         """
+        if self.devices[0].is_apart:
+            text = f"{path} is a file of this machine, and the devices find those of another"
+            raise InvalidArgument(f"{text}: give world.run a function")
         file = Path(path).resolve()
         if not file.is_file():
             raise InvalidArgument(f"there is no file {file}")

@@ -20,7 +20,7 @@ FLOORS = (
     {"backends"},
     {"journal"},
     {"world"},
-    {"system", "open_systems", "context_process", "default"},
+    {"system", "open_systems", "context_process", "default", "far_side"},
     {"array_api", "pipeline", "raw"},
     {"onnx"},
     {"blueprints"},
@@ -197,11 +197,11 @@ A_HANDLE_SAYS_ITS_DEVICE = {
 MOST_FILES = 15
 """How many files a folder has at most, so that one look at it is enough."""
 PROCESS = re.compile(r"\bRuns in (?:the notebook's process|a context's process|both)\b")
-TOOLS = {"bench", "doctor", "gpu_test", "top"}
+TOOLS = {"bench", "doctor", "far_side", "gpu_test", "top"}
 """Floors that are programs of their own, in a process of theirs."""
 
 CUDA_PACKAGES = {"cuda", "cudnn", "cupti", "cupy", "cupyx", "nccl", "nvmath"}
-OPENS_BACKENDS = {"system", "context_process"}
+OPENS_BACKENDS = {"system", "context_process", "far_side"}
 NAMES_BACKENDS = {"bench", "explain_process", "gpu_test"}  # for what a context imports, or a table
 FILES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
 

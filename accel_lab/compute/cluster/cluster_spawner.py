@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from accel_lab.actor.event_loop import EventLoop
 from accel_lab.compute.arena.arena import Arena
-from accel_lab.compute.cluster.places import Node, Places
+from accel_lab.compute.cluster.places import Node, Place
 from accel_lab.compute.cluster.relay import Machine, Relay
 from accel_lab.compute.cluster.remote_process import RemoteProcess
 from accel_lab.compute.peers.link import Link
@@ -30,15 +30,33 @@ class Cluster(Protocol):
 
     Attributes:
         own: the node that this process is on.
+        is_apart: whether all devices are on one other machine, stay there, and find its files.
     """
 
     own: str
+    is_apart: bool
 
     def nodes(self) -> list[Node]:
         """Return the nodes that are up."""
 
     def machine(self, node: Node) -> Machine:
         """Return what owns contexts on a node; it has not begun."""
+
+
+class Where(Protocol):
+    """Where the devices of a system are; any thread may call."""
+
+    def of(self, index: int) -> Place | None:
+        """Return where a device is; None while its node is gone."""
+
+    def place(self, index: int) -> Place:
+        """Return where a device is to be; raises BackendUnavailable where no node has room."""
+
+    def gone(self, id_: str) -> None:
+        """Forget a node: its devices have no place until they get another."""
+
+    def update(self, nodes: Iterable[Node]) -> None:
+        """Take over which nodes there are."""
 
 
 class ClusterSpawner(Uncopied):
@@ -52,7 +70,7 @@ class ClusterSpawner(Uncopied):
         self,
         local: Spawner,
         cluster: Cluster,
-        places: Places,
+        places: Where,
         arena: Arena,
         event_loop: EventLoop,
         pipe: MakePipe,
@@ -73,6 +91,11 @@ class ClusterSpawner(Uncopied):
     def variables(self) -> Mapping[Any, Any]:
         """The environment in which processes of this machine begin."""
         return self._local.variables
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether contexts find other files than this process does."""
+        return self._cluster.is_apart
 
     def is_entered(self) -> bool:
         """Whether this thread carries what is said to contexts, or what they say; any thread."""
@@ -97,8 +120,8 @@ class ClusterSpawner(Uncopied):
         return self._node_of(index) != self._cluster.own
 
     def require_one_machine(self, indices: Iterable[int]) -> None:
-        """Raise InvalidArgument unless these devices are on one machine, and that is this one."""
-        if any(map(self.is_elsewhere, indices)):
+        """Raise InvalidArgument unless these devices are on one machine, and stay there."""
+        if not self._cluster.is_apart and any(map(self.is_elsewhere, indices)):
             raise InvalidArgument(
                 "the ranks of a world share the memory of this machine, and one of these devices "
                 "is on another: name those of this machine, or use torch.distributed there"

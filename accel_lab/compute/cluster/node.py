@@ -5,14 +5,12 @@ they say goes up in batches, whatever there is by then; what they are told comes
 """
 
 import os
-import sys
 import threading
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -33,6 +31,7 @@ from accel_lab.compute.cluster.entries import (
     Unloadable,
     Up,
 )
+from accel_lab.compute.cluster.greeting import Greeting, greeting
 from accel_lab.compute.cluster.mirror import Mirror
 from accel_lab.compute.cluster.named_bytes import answered
 from accel_lab.compute.process import zygote_cache
@@ -45,22 +44,6 @@ FRAMES_AT_ONCE = 256
 RETRY_S = 0.0005
 CLOSE_LIMIT_S = 5.0
 PART = 1 << 16
-
-
-class Greeting(NamedTuple):
-    """What has to be the same on both sides, for each reads what the other writes."""
-
-    python: str
-    accel_lab: str
-
-
-def greeting() -> Greeting:
-    """Return that of this process."""
-    try:
-        ours = version("accel-lab")
-    except PackageNotFoundError:
-        ours = "of a source folder"
-    return Greeting(f"{sys.version_info.major}.{sys.version_info.minor}", ours)
 
 
 class Contexts:

@@ -6,7 +6,8 @@ from contextlib import suppress
 from typing import Any
 
 from accel_lab.compute.cluster.entries import Down, Up
-from accel_lab.compute.cluster.node import Contexts, greeting
+from accel_lab.compute.cluster.greeting import greeting
+from accel_lab.compute.cluster.node import Contexts
 from accel_lab.compute.cluster.places import Node
 from accel_lab.compute.cluster.relay import NodeLost
 from accel_lab.display.install import pip_install
@@ -27,10 +28,13 @@ class RayCluster:
 
     Attributes:
         own: the node that this process is on.
+        is_apart: False, for all nodes have the same files.
 
     Raises:
         BackendUnavailable: Ray is not installed, or no cluster runs.
     """
+
+    is_apart = False
 
     def __init__(self) -> None:
         try:
@@ -102,6 +106,8 @@ class RayMachine:
     With `cuda` the actor has all GPUs of the node, so that no other job gets one of them; with
     `host` it takes no resources, as what runs there shares the processors.
     """
+
+    is_cut = is_entered = False
 
     def __init__(self, ray: Any, node: Node, backend: str) -> None:
         self.name = node.name

@@ -59,6 +59,14 @@ class Machine(Protocol):
 
     name: str
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether nothing can be heard of it now, although it may go on; any thread."""
+
+    @property
+    def is_entered(self) -> bool:
+        """Whether this thread is one of its own, which carries what others wait for."""
+
     def begin(self) -> None:
         """Have it started.
 
@@ -118,6 +126,7 @@ class Relay(Uncopied):
             is_over = self._is_over
             if not is_over:
                 process.ring = self._ring
+                process.machine = self._machine
                 self._processes[process.number] = process
                 self._new.append(process)
         if is_over:
@@ -134,7 +143,7 @@ class Relay(Uncopied):
     @property
     def is_entered(self) -> bool:
         """Whether this thread carries what others wait for: a finalizer asks."""
-        return threading.current_thread() in self._threads
+        return threading.current_thread() in self._threads or self._machine.is_entered
 
     def close(self, closed: Callable[[], object]) -> None:
         """Kill the contexts, end the node's part, and call `closed`; does not wait for that.

@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Protocol
 
 import msgspec
 
@@ -22,6 +23,14 @@ from accel_lab.compute.wire.side_channel import Bind, Downward, StartFailed, Upw
 from accel_lab.compute.wire.transport import SocketTransport, Transport
 
 
+class Reached(Protocol):
+    """The machine of a process, which may be out of reach for a while."""
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether it is now."""
+
+
 class RemoteProcess:
     """One context on another node; what it is told waits until there is a relay.
 
@@ -30,6 +39,7 @@ class RemoteProcess:
         awaits: by the number of a request, what another device is still to write in the arena.
         lock: held while `awaits` is looked at.
         ring: tells the relay that there is something to say.
+        machine: what it runs on, once it has been sent there.
     """
 
     def __init__(self, number: int, index: int, event_loop: EventLoop, pipe: MakePipe) -> None:
@@ -47,6 +57,7 @@ class RemoteProcess:
         self.awaits: dict[int, Region] = {}
         self.lock = threading.Lock()
         self.ring: Callable[[], object] = _nothing
+        self.machine: Reached | None = None
         self._packet: Callable[[Upward], None] = _ignore
         self._said: deque[Down] = deque()
         self._is_over = False
@@ -64,6 +75,11 @@ class RemoteProcess:
     def token(self) -> tuple[str, int]:
         """What names this process in the arena's quarantine."""
         return ("process", self.number)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether nothing can be heard of it now, although it may go on; any thread."""
+        return self.machine is not None and self.machine.is_cut
 
     @property
     def is_over(self) -> bool:

@@ -49,6 +49,10 @@ class BoundProcess(Protocol):
     wire: Transport
 
     @property
+    def is_cut(self) -> bool:
+        """Whether nothing can be heard of it now, although it may go on; any thread."""
+
+    @property
     def pipes(self) -> Sequence[OutputPipe]:
         """Its output streams."""
 
@@ -72,6 +76,10 @@ class ProcessSource(Protocol):
     @property
     def variables(self) -> Mapping[Any, Any]:
         """The environment in which processes of this machine begin."""
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether contexts find other files than this process does."""
 
     def is_entered(self) -> bool:
         """Whether this thread carries what contexts are told, or say, and may not wait for them.

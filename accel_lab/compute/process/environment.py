@@ -23,6 +23,8 @@ class Environment(NamedTuple):
 
 
 UNKNOWN = Environment("", [], {})
+OWN = Environment("", [], {}, exact=True)
+"""That of a machine with files of its own, which takes over none."""
 
 
 def variables() -> Mapping[Any, Any]:

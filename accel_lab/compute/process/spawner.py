@@ -44,6 +44,8 @@ class ContextProcess:
     It is usable as soon as it has been asked for: what is sent waits in its sockets.
     """
 
+    is_cut = False
+
     def __init__(
         self,
         number: int,
@@ -159,6 +161,8 @@ class Spawner:
     Attributes:
         numbers: of the processes of one system.
     """
+
+    is_apart = False
 
     def __init__(
         self,

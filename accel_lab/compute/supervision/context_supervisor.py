@@ -22,7 +22,7 @@ from accel_lab.compute.lineage.senders import Begins
 from accel_lab.compute.machine import switch_interval
 from accel_lab.compute.output.output_router import OutputRouter
 from accel_lab.compute.process.bound_process import BoundProcess
-from accel_lab.compute.process.environment import UNKNOWN, environment
+from accel_lab.compute.process.environment import OWN, UNKNOWN, environment
 from accel_lab.compute.recovery.recovery import Recovered, Recovery
 from accel_lab.compute.requests.answers import InFlight
 from accel_lab.compute.requests.requests import Requests, closed, open_circuit
@@ -113,7 +113,8 @@ class ContextSupervisor:
         self._opened = 0.0
         self._urgent = switch_interval.IntervalClaim()
         self._printed = OutputRouter(name, services.outputs)
-        self.environment = environment()  # what the context has been told of
+        # What the context has been told of.
+        self.environment = OWN if services.spawner.is_apart else environment()
         self.reopen_after_s = 60.0
         self.sampler = DeviceSampler(self, self._cells_since)
         self.records = DeviceRecords(name, self._ask, self._cell_of)
@@ -155,9 +156,12 @@ class ContextSupervisor:
         process = services.spawner.take(self._index)
         here = environment()
         new = here._replace(variables=services.spawner.variables)
-        self.environment = (
-            UNKNOWN if self.requests.connection.kept or process.place else new
-        )  # it gets back what it had, or has what is on another machine
+        if services.spawner.is_apart:
+            self.environment, here = OWN, OWN
+        elif self.requests.connection.kept or process.place:
+            self.environment = UNKNOWN  # it gets back what it had, or is on another machine
+        else:
+            self.environment = new
         process.bind(
             Bind(
                 services.backend,
@@ -534,6 +538,8 @@ class ContextSupervisor:
         try:
             # A notebook that was stopped, or held the interpreter's lock for long, heard nothing.
             self.health.unheard(time.monotonic() - due)
+            if process.is_cut:
+                self.health.unheard(HEARTBEAT_LIMIT_S / 6)
             silent = self.health.silent_s
             if silent > HEARTBEAT_LIMIT_S:
                 why = f"it has given no sign of life for {silent:.0f} s"

@@ -65,8 +65,13 @@ class Interrupts:
         Code that is about to wait in the kernel, as `time.sleep` is once it lets other threads run,
         takes the signal before its wait, and Python hears of it after.
         """
-        if self._running and self._request == self._unwanted:
+        if self.is_due:
             signal.pthread_kill(threading.main_thread().ident or 0, SIGNAL)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether code is to be interrupted and has not heard it: it waits outside of Python."""
+        return self._running and self._request == self._unwanted
 
     def _arrived(self, number: int, frame: FrameType | None) -> None:
         del number, frame

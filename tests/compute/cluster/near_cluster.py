@@ -26,6 +26,8 @@ def _sent(what: Any) -> Any:
 class NearMachine:
     """One node."""
 
+    is_cut = is_entered = False
+
     def __init__(self, node: Node, cluster: "NearCluster") -> None:
         self.name = node.name
         self.contexts: Contexts | None = None
@@ -79,6 +81,7 @@ class NearCluster:
     """Some nodes; the one that is named `own` is this process's."""
 
     own = "own"
+    is_apart = False
 
     def __init__(self, **rooms: int) -> None:
         self.backend = "host"

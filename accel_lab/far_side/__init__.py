@@ -1,0 +1,1 @@
+"""The program on a machine that ssh reaches: `python -m accel_lab.far_side`."""
