@@ -1,4 +1,4 @@
-"""How the blocks of a launch run: clusters, kernels that overlap, tiles of TMA, on every backend."""
+"""How the blocks of a launch run: clusters, kernels that overlap, tiles; on every backend."""
 
 from typing import Any
 

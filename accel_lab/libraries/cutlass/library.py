@@ -105,7 +105,6 @@ class CutlassActor(DefaultActor):
     def gemm(self, m: Gemm, launch: Launch) -> None:
         """Enqueue a product; what has to be compiled or timed for it is, beside the dispatcher."""
 
-
         def read() -> tuple[Any, Any, Any]:
             bias = None if m.bias is None else launch.read(m.bias)
             return launch.read(m.a), launch.read(m.b), bias

@@ -96,8 +96,8 @@ class Launchable(Address):
             shared_bytes: the size of the kernel's `extern __shared__` array.
             cooperative: whether all blocks are there at once, so that they may wait for each other
                 by `this_grid().sync()`; a grid that does not fit is refused.
-            cluster: how many blocks are in a cluster, likewise, at most 8: they run side by side and
-                may read each other's shared memory. The grid, in blocks, is a multiple of it.
+            cluster: how many blocks are in a cluster, likewise, at most 8: they run side by side
+                and may read each other's shared memory. The grid, in blocks, is a multiple of it.
             programmatic: whether it may begin before the kernel ahead of it has ended. It waits for
                 that itself, before it reads what others wrote.
             timeout_s: how long it may run before its context is replaced, as in `device.ask`; when

@@ -157,14 +157,7 @@ class LaunchKernel(Operation[None], frozen=True, array_like=True, eq=False, tag=
                 f"LaunchKernel: values has {self.values.count(None)} places for "
                 f"{len(self.refs) - named} refs"
             )
-        if type(self.shared_bytes) is not int or self.shared_bytes < 0:
-            raise InvalidArgument(
-                f"LaunchKernel: shared_bytes is a number from 0, not {self.shared_bytes!r}"
-            )
-        for name in ("cooperative", "programmatic"):
-            if type(getattr(self, name)) is not bool:
-                given = getattr(self, name)
-                raise InvalidArgument(f"LaunchKernel: {name} is True or False, not {given!r}")
+        self._require_types()
         options = self.options
         if options is not PLAIN:
             require_options(self.grid, options)
@@ -177,6 +170,16 @@ class LaunchKernel(Operation[None], frozen=True, array_like=True, eq=False, tag=
                 limits.check_options(self.grid, self.block, options)
             if self.maps:
                 limits.check_maps()
+
+    def _require_types(self) -> None:
+        """Refuse options of other types."""
+        if type(self.shared_bytes) is not int or self.shared_bytes < 0:
+            raise InvalidArgument(
+                f"LaunchKernel: shared_bytes is a number from 0, not {self.shared_bytes!r}"
+            )
+        for name in ("cooperative", "programmatic"):
+            if type(given := getattr(self, name)) is not bool:
+                raise InvalidArgument(f"LaunchKernel: {name} is True or False, not {given!r}")
 
     def _require_maps(self) -> None:
         """Refuse tiles that are of no buffer, or that no card fetches."""

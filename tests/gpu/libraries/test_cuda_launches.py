@@ -96,9 +96,13 @@ def test_tiles_of_one_axis_and_of_three(hopper: Device) -> None:
     line = np.arange(128, dtype=np.float32)
     solid = np.arange(4 * 8 * 16, dtype=np.float32).reshape(4, 8, 16)
     to_line, to = array.zeros(hopper, (64,), "float32"), array.zeros(hopper, (2, 4, 8), "float32")
-    boxes = (64, (2, 4, 8), 64, (2, 4, 8))
-    refs = hopper.put(line), hopper.put(solid), to_line, to
-    maps = tuple(jit.tensor_map(ref, box) for ref, box in zip(refs, boxes, strict=True))
+    box = (2, 4, 8)
+    maps = (
+        jit.tensor_map(hopper.put(line), 64),
+        jit.tensor_map(hopper.put(solid), box),
+        jit.tensor_map(to_line, 64),
+        jit.tensor_map(to, box),
+    )
     jit.compile(hopper, kernels.AXES, "copy")(1, 32, maps)
     assert np.array_equal(value(hopper, to_line), line[64:])
     assert np.array_equal(value(hopper, to), solid[2:, 4:, 8:])
@@ -120,7 +124,7 @@ def test_memory_that_the_copy_engine_does_not_take_is_refused(hopper: Device) ->
     x = array.zeros(hopper, (16, 33), "float32")
     y = array.zeros(hopper, (16, 64), "float32")
     maps = jit.tensor_map(x, (8, 32)), jit.tensor_map(y, (8, 32))
-    with pytest.raises(InvalidArgument, match="argument 0 of grow.*stride of 132 bytes"):
+    with pytest.raises(InvalidArgument, match=r"argument 0 of grow.*stride of 132 bytes"):
         grow(1, 128, maps).result(WAIT_S)
 
 

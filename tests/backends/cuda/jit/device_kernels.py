@@ -66,8 +66,9 @@ __global__ void grow(const __grid_constant__ TensorMap x, const __grid_constant_
 AXES = """
 #include <accel_lab/tma.h>
 using accel_lab::TensorMap;
-__global__ void copy(const __grid_constant__ TensorMap line, const __grid_constant__ TensorMap solid,
-                     const __grid_constant__ TensorMap to_line, const __grid_constant__ TensorMap to) {
+__global__ void copy(
+    const __grid_constant__ TensorMap line, const __grid_constant__ TensorMap solid,
+    const __grid_constant__ TensorMap to_line, const __grid_constant__ TensorMap to) {
   __shared__ alignas(128) float one[64];
   __shared__ alignas(128) float three[2][4][8];
   __shared__ accel_lab::Barrier full;

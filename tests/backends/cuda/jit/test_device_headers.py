@@ -79,5 +79,8 @@ def test_a_change_of_a_header_is_another_kernel() -> None:
         ('__global__ void f() { asm volatile("griddepcontrol.launch_dependents;"); }', False),
     ],
 )
-def test_whether_a_kernel_waits_for_the_one_ahead_is_read_off_it(source: str, waits: bool) -> None:
+def test_whether_a_kernel_waits_for_the_one_ahead_is_read_off_it(
+    source: str,
+    waits: bool,  # noqa: FBT001 - a parameter
+) -> None:
     assert nvrtc.waits_for_previous(Compile(source, "f")) == waits

@@ -26,10 +26,11 @@ OFFSETS = """
 #include <cstdio>
 #include <cuda.h>
 int main() {
-  printf("%zu %zu %zu %zu %zu %zu %d %d\\n", sizeof(CUlaunchConfig), offsetof(CUlaunchConfig, hStream),
-         offsetof(CUlaunchConfig, attrs), offsetof(CUlaunchConfig, numAttrs),
-         sizeof(CUlaunchAttribute), offsetof(CUlaunchAttribute, value),
-         CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
+  printf("%zu %zu %zu %zu %zu %zu %d %d\\n", sizeof(CUlaunchConfig),
+         offsetof(CUlaunchConfig, hStream), offsetof(CUlaunchConfig, attrs),
+         offsetof(CUlaunchConfig, numAttrs), sizeof(CUlaunchAttribute),
+         offsetof(CUlaunchAttribute, value), CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+         CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
 }
 """
 

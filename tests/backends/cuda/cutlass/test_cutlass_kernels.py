@@ -1,4 +1,4 @@
-"""CUTLASS's kernels: NVRTC compiles the template for every dtype, without a GPU; how operands lie."""
+"""CUTLASS's kernels: what NVRTC makes of the template, without a GPU; how operands lie."""
 
 import struct
 from importlib.util import find_spec
@@ -73,7 +73,7 @@ def check_compiled(variant: Variant) -> None:
 
 def test_without_the_headers_it_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nvrtc, "cutlass_headers", lambda: None)
-    with pytest.raises(BackendUnavailable, match="CUTLASS's headers are not installed.*cutlass"):
+    with pytest.raises(BackendUnavailable, match=r"CUTLASS's headers are not installed.*cutlass"):
         library.program_of(Variant("float32", ROW, ROW, "relu", is_wide=True, tile=0))
 
 
