@@ -155,6 +155,7 @@ def test_tiles_are_refused_by_a_kernel_not_compiled_yet(device: Device) -> None:
     ("shape", "dtype", "given", "said"),
     [
         ((16, 16), "float32", {"box": (8,)}, "one extent for each axis"),
+        ((16, 16), "float32", {"box": 2.5}, "box must be integers"),
         ((16, 16), "float32", {"box": (8, 512)}, "from 1 to 256"),
         ((16, 16), "float32", {"box": (0, 4)}, "from 1 to 256"),
         ((16, 16), "float32", {"box": (8, 3)}, "12 bytes, not whole 16s"),

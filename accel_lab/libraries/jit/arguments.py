@@ -184,7 +184,8 @@ class Arguments:
         if parameter.code or parameter.size != NBYTES:
             raise self._refused(index, f"a tensor map of {describe(ref)}", "give the buffer itself")
         if self._tiled is None:
-            raise InvalidArgument(f"{self.name}: this device has no tensor maps")
+            text = f"{self.name}: this device has no tensor maps"
+            raise InvalidArgument(f"{text}; give the buffer itself, and index it")
         try:
             return self._tiled(ref.array, ref.dtype, tiling)
         except InvalidArgument as error:

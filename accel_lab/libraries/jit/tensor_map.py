@@ -75,8 +75,7 @@ def tensor_map(
     if not isinstance(ref, AccelRef):
         raise InvalidArgument(f"tensor_map takes a buffer, and not {ref!r}")
     read_only = flag("read_only", read_only)
-    extents = ints("box", (box,) if isinstance(box, SupportsIndex) else tuple(box))
-    made = TensorMap(ref, Tiling(0, extents, swizzle, l2, fill, read_only))
+    made = TensorMap(ref, Tiling(0, ints("box", box), swizzle, l2, fill, read_only))
     require_tiles(ref, made.tiling)
     return made
 
