@@ -134,8 +134,8 @@ def test_tiles_are_described_again_only_when_they_change(streams: tuple[Stream, 
         arguments.pack((first, y), (None, None, n), jit, tiles)
         at = (ctypes.c_uint64 * 3).from_address(arguments.at)
         assert at[0] % 64 == 0
-        numbers = ctypes.c_uint64.from_address(at[1]), ctypes.c_int32.from_address(at[2])
-        return ctypes.string_at(at[0], 128), *(one.value for one in numbers)
+        found, count = ctypes.c_uint64.from_address(at[1]), ctypes.c_int32.from_address(at[2])
+        return ctypes.string_at(at[0], 128), found.value, count.value
 
     for n in (3, 4):
         assert pack(x, n, maps) == (b"\1" * 128, address(y.array), n)
