@@ -103,10 +103,12 @@ def test_int8_makes_int32_exactly(
 ) -> None:
     m, n, k = shape
     rng = np.random.default_rng(seed)
-    a, b = (rng.integers(-128, 128, one).astype(np.int8) for one in ((m, k), (k, n)))
+    shapes = (m, k), (k, n), (n,)
+    a, b, bias = (rng.integers(-128, 128, one).astype(np.int8) for one in shapes)
     epilogue: cutlass.Epilogue = "relu" if relu else "identity"
-    got = cutlass.gemm(place(device, a, layout), place(device, b, layout), epilogue=epilogue)
-    exact = a.astype(np.int64) @ b.astype(np.int64)
+    on = [place(device, x, layout) for x in (a, b, bias)]
+    got = cutlass.gemm(*on, epilogue=epilogue, scale=-3)
+    exact = -3 * (a.astype(np.int64) @ b.astype(np.int64)) + bias
     assert_equal(value(device, got), (np.maximum(exact, 0) if relu else exact).astype(np.int32))
 
 
@@ -118,6 +120,8 @@ def test_the_largest_sum_of_int8_fits(device: Device) -> None:
     more, column = (array.zeros(device, shape, "int8") for shape in ((1, k + 1), (k + 1, 1)))
     with refused(device, "int8[1, 131072]", "131071", "cut it along k"):
         cutlass.gemm(more, column)
+    with refused(device, "int8[1, 131072]", "sums of 65535", "cut it along k"):
+        cutlass.gemm(more, column, scale=-2)
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -163,8 +167,7 @@ def test_a_search_changes_no_product(device: Device) -> None:
         ("float32", {"epilogue": "tanh"}, ("epilogue is 'tanh'", "identity, relu, gelu")),
         ("float32", {"bias": (4,)}, ("float32[4]",)),
         ("float32", {"scale": 1j}, ("scale",)),
-        ("int8", {"bias": (8,)}, ("int8 has no scale, no bias",)),
-        ("int8", {"scale": 2}, ("int8 has no scale",)),
+        ("int8", {"scale": 200}, ("scale",)),
         ("int8", {"epilogue": "gelu"}, ("no gelu",)),
     ],
     ids=str,

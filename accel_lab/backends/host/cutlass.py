@@ -32,12 +32,13 @@ class HostCutlass:
         """Write epilogue(scale a @ b + bias)."""
         if m.a.dtype == "int8":  # float64 holds such sums exactly, and BLAS is quick
             product = np.matmul(a.astype(np.float64), b.astype(np.float64)).astype(np.int32)
+            product *= np.int32(scale.real)
         else:
             wide = numpy_dtype(SUMS.get(m.a.dtype, m.a.dtype))
             product = np.matmul(a.astype(wide, copy=False), b.astype(wide, copy=False))
             product *= wide.type(scale)
-            if bias is not None:
-                product += bias.astype(wide, copy=False)
+        if bias is not None:
+            product += bias.astype(product.dtype, copy=False)
         out[...] = finished(m.epilogue, product)
 
 

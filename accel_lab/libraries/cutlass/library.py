@@ -26,7 +26,7 @@ EPILOGUES: tuple[Epilogue, ...] = ("identity", "relu", "gelu")
 MOST = 1 << 25
 """So many rows, columns or terms of a sum a product has at most."""
 MOST_OF_INT8 = 131_071
-"""So many terms of int8 fit into int32, whatever they are."""
+"""So many terms of int8, and a bias, fit into int32, whatever they are."""
 SUMS = {"float16": "float32", "bfloat16": "float32", "int8": "int32"}
 """The dtype in which a product of another is summed and finished."""
 
@@ -40,7 +40,7 @@ class Gemm(Shaped[AccelRef], frozen=True, array_like=True, eq=False, tag=740):
     """Multiply, scale, add a bias and finish in one pass: epilogue(scale a @ b + bias).
 
     `bias` (n,) is added to every row; `epilogue` is "identity", "relu", or "gelu" in its tanh form.
-    A product of int8 is int32, exactly, and has no scale, bias or gelu. With `search` each tile
+    A product of int8 is int32, exactly, and has no gelu. With `search` each tile
     that there is for such a product is compiled and timed once, and the fastest kept on disk.
     """
 
@@ -69,10 +69,12 @@ class Gemm(Shaped[AccelRef], frozen=True, array_like=True, eq=False, tag=740):
             self._check_int8()
 
     def _check_int8(self) -> None:
-        if self.bias is not None or self.scale != 1 or self.epilogue == "gelu":
-            raise _refused("int8 has no scale, no bias and no gelu; convert with array.cast")
-        if self.a.shape[1] > MOST_OF_INT8:
-            text = f"a is {describe(self.a)}, and int32 holds sums of {MOST_OF_INT8} products"
+        if self.epilogue == "gelu":
+            raise _refused("int8 has no gelu; convert with array.cast")
+        scale = element(self, "scale", self.scale, "int8")
+        most = MOST_OF_INT8 // max(abs(int(scale.real)), 1)
+        if self.a.shape[1] > most:
+            text = f"a is {describe(self.a)}, and int32 holds sums of {most} scaled products"
             raise _refused(f"{text}; cut it along k")
 
 

@@ -125,7 +125,7 @@ class CudaCutlass:
             variant = problem.plain._replace(tile=tile)
             self._compile(variant)
             kernel = GemmKernel(variant, self._cubins[variant])
-            run = partial(kernel.run, matrices, how, aligned(bias), out, 1)
+            run = partial(kernel.run, matrices, how, _added(bias, m), out, 1)
             times.append(timed_us(run))
         fastest = times.index(min(times))
         self._tiles[problem] = fastest
@@ -140,7 +140,7 @@ class CudaCutlass:
         kernel = self._kernel(self._variant(problem))
         is_direct = out.flags.c_contiguous and out.data.ptr % ALIGNED == 0
         target = out if is_direct else cupy.ndarray(out.shape, out.dtype)
-        kernel.run((placed(a, how[0]), placed(b, how[1])), how, aligned(bias), target, scale)
+        kernel.run((placed(a, how[0]), placed(b, how[1])), how, _added(bias, m), target, scale)
         if target is not out:
             cupy.copyto(out, target)
 
@@ -231,6 +231,11 @@ def timed_us(run: Callable[[], object]) -> float:
     ended.record()
     ended.synchronize()
     return float(cupy.cuda.get_elapsed_time(began, ended)) * 1e3 / _RUNS
+
+
+def _added(bias: Any, m: Gemm) -> Any:
+    """Return the bias as a kernel reads it, in the dtype of the result; None stays."""
+    return bias.astype("int32") if bias is not None and m.a.dtype == "int8" else aligned(bias)
 
 
 def _has_elements(problem: Problem) -> bool:
