@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from accel_lab.libraries import blas as blas
     from accel_lab.libraries import blas_lt as blas_lt
     from accel_lab.libraries import collective as collective
+    from accel_lab.libraries import cutlass as cutlass
     from accel_lab.libraries import dnn as dnn
     from accel_lab.libraries import event as event
     from accel_lab.libraries import fft as fft

@@ -103,6 +103,12 @@ def _cuda() -> str | None:
         return f"no NVIDIA driver answers: {error}"
 
 
+def _cutlass() -> str | None:
+    if find_spec("cutlass_library") is None:
+        return "the headers of the cutlass extra are not installed"
+    return None
+
+
 def _ffmpeg() -> str | None:
     if shutil.which("ffmpeg") or find_spec("imageio_ffmpeg") is not None:
         return None
@@ -225,6 +231,7 @@ PIECES: dict[str, Callable[[], str | None]] = {
     "cassandra": _cassandra,
     "compiler": _compiler,
     "cuda": _cuda,
+    "cutlass": _cutlass,
     "dynalite": _dynalite,
     "ffmpeg": _ffmpeg,
     "jax": _jax,

@@ -22,6 +22,7 @@ from accel_lab.libraries import (
     attention,
     blas,
     blas_lt,
+    cutlass,
     dnn,
     event,
     fft,
@@ -115,6 +116,13 @@ def _blas_lt(on: Operands) -> None:
     require_near(on.device, made, exact, on.dtype)
 
 
+def _cutlass(on: Operands) -> None:
+    a, b = on.draw(16, 32), on.draw(32, 16)
+    exact = np.maximum(wide(a) @ wide(b), 0)
+    made = "int32" if on.dtype == "int8" else on.dtype
+    require_near(on.device, cutlass.gemm(*on.put(a, b), epilogue="relu"), exact, made)
+
+
 def _dnn(on: Operands) -> None:
     x = on.draw(3, N)
     exact = scipy.special.softmax(wide(x), axis=-1)
@@ -200,6 +208,7 @@ MESSAGES: Mapping[str, Callable[[Operands], None]] = {
     "attention.Attend": _attention,
     "blas.Gemm": _blas,
     "blas_lt.Matmul": _blas_lt,
+    "cutlass.Gemm": _cutlass,
     "dnn.Softmax": _dnn,
     "event.Elapsed": _event,
     "fft.C2C": _fft,

@@ -8,8 +8,10 @@ import pytest
 
 from accel_lab.compute.execution.buffer_table import Buffer
 from accel_lab.compute.execution.stream import Storage, Stream
+from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.jit.arguments import Arguments
 from accel_lab.libraries.jit.signature import Parameter
+from accel_lab.libraries.jit.tensor_map import Tiling
 
 
 class Native:
@@ -111,3 +113,49 @@ def test_the_block_is_laid_out_as_a_compiler_would(streams: tuple[Stream, Stream
     assert found == [-5, 0.1, address(x.array), 300, 1.5, True, -(2**40)]
     for where, parameter in zip(at, parameters, strict=True):
         assert where % parameter.align == 0
+
+
+def test_tiles_are_described_again_only_when_they_change(streams: tuple[Stream, Stream]) -> None:
+    jit, _ = streams
+    described: list[int] = []
+
+    def tiled(array: Any, dtype: str, tiling: Tiling) -> bytes:
+        assert (dtype, tiling.argument) == ("float32", 0)
+        described.append(address(array))
+        return bytes([len(described)]) * 128
+
+    struct = Parameter(128, 64, "", "", 0, 1, read_only=False)
+    parameters = struct, pointer(read_only=True), number("int32", 4)
+    arguments = Arguments("f", parameters, address, tiled)
+    x, y, z = (buffer(i, jit) for i in range(3))
+    maps = (Tiling(0, (4,)),)
+
+    def pack(first: Buffer, n: int, tiles: tuple[Tiling, ...]) -> tuple[bytes, int, int]:
+        arguments.pack((first, y), (None, None, n), jit, tiles)
+        at = (ctypes.c_uint64 * 3).from_address(arguments.at)
+        assert at[0] % 64 == 0
+        found, count = ctypes.c_uint64.from_address(at[1]), ctypes.c_int32.from_address(at[2])
+        return ctypes.string_at(at[0], 128), found.value, count.value
+
+    for n in (3, 4):
+        assert pack(x, n, maps) == (b"\1" * 128, address(y.array), n)
+    assert (arguments.writes, arguments.reads) == ((x,), (y,))
+    assert pack(z, 4, maps)[0] == b"\2" * 128
+    assert pack(z, 4, (maps[0]._replace(read_only=True),))[0] == b"\3" * 128
+    assert (arguments.writes, arguments.reads) == ((), (z, y))
+    assert described == [address(one.array) for one in (x, z, z)]
+    arguments.forget()  # they may be elsewhere now
+    assert pack(z, 4, (maps[0]._replace(read_only=True),))[0] == b"\4" * 128
+
+
+def test_tiles_are_for_a_struct_of_128_bytes(streams: tuple[Stream, Stream]) -> None:
+    jit, _ = streams
+    x, maps = buffer(1, jit), (Tiling(0, (4,)),)
+    arguments = Arguments("f", (pointer(read_only=True),), address, lambda *_: b"")
+    with pytest.raises(InvalidArgument, match=r"argument 0 of f is a tensor map.*const float\*"):
+        arguments.pack((x,), (None,), jit, maps)
+    without = Arguments("f", (Parameter(128, 64, "", "", 0, 1, read_only=False),), address)
+    with pytest.raises(InvalidArgument, match="no tensor maps; give the buffer itself"):
+        without.pack((x,), (None,), jit, maps)
+    with pytest.raises(InvalidArgument, match="struct of 128 bytes"):
+        without.pack((x,), (None,), jit)

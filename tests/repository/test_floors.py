@@ -92,7 +92,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"array"},
         {EVERY_OTHER},
         {"dnn", "graph"},
-        {"attention", "module"},
+        {"attention", "cutlass", "module"},
         {"baseline", "loading"},
     ),
     "blueprints/language": (

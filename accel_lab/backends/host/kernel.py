@@ -15,7 +15,7 @@ from accel_lab.backends.host import compiler
 from accel_lab.errors import UserCodeError
 from accel_lab.libraries.jit.arguments import Arguments, keeping
 from accel_lab.libraries.jit.elf import Variable, symbols_for, variables_of
-from accel_lab.libraries.jit.limits import Limits
+from accel_lab.libraries.jit.limits import PLAIN, LaunchOptions, Limits
 from accel_lab.libraries.jit.messages import KernelFacts, Triple
 from accel_lab.libraries.jit.module_globals import Place, declared_in
 from accel_lab.libraries.jit.program import Program
@@ -25,6 +25,10 @@ SHARED_LIMIT = 227 << 10
 TOGETHER = 16384  # threads, each with a stack of its own
 _NO_GRID = (
     "is for a kernel whose source has this_grid(); on the host no other may wait for all its blocks"
+)
+_NO_MAPS = (
+    "is for a card of compute capability 9.0 or higher, whose TMA fetches its tiles; on the host "
+    "give the buffer, and index it"
 )
 _PRINTS = re.compile(r"\b(?:printf|puts|putchar)\b")
 
@@ -107,7 +111,12 @@ class HostKernel:
         read_only = tuple([one.read_only for one in parameters])
         why_not = "" if compiler.waits_for_grid(program) else _NO_GRID
         self.limits = Limits(
-            self.name, SHARED_LIMIT, read_only=read_only, together=TOGETHER, why_not=why_not
+            self.name,
+            SHARED_LIMIT,
+            read_only=read_only,
+            together=TOGETHER,
+            why_not=why_not,
+            no_maps=_NO_MAPS,
         )
         self._launch = library.function(compiler.launch_of(number))
         self._launch.argtypes = [ctypes.c_void_p, *[ctypes.c_uint] * 6]
@@ -121,10 +130,11 @@ class HostKernel:
         block: Triple,
         shared_bytes: int,
         stream: Any,  # noqa: ARG002 - what is enqueued is done
-        *,
-        cooperative: bool,
+        options: LaunchOptions,
     ) -> None:
-        """Run every block to its end.
+        """Run every block to its end, one after another also those of a cluster.
+
+        What was enqueued before has ended, so that a kernel never waits for one ahead.
 
         Raises:
             InvalidArgument: more shared memory than there is, or more threads at once.
@@ -132,9 +142,9 @@ class HostKernel:
                 the value of one that is not in its mask.
         """
         self.limits.check(block, shared_bytes)
-        if cooperative:
-            self.limits.check_together(grid, block)
-        how = cooperative, shared_bytes
+        if options is not PLAIN:
+            self.limits.check_options(grid, block, options)
+        how = options.cooperative, shared_bytes
         _run(self.name, self._launch, self._printed, self.arguments.at, grid, block, how)
 
     def again(
@@ -143,12 +153,11 @@ class HostKernel:
         block: Triple,
         shared_bytes: int,
         stream: Any,  # noqa: ARG002 - what is enqueued is done
-        *,
-        cooperative: bool,
+        options: LaunchOptions,
     ) -> Callable[[], None]:
         """Return what runs it once more, with the arguments that are packed now."""
         at, memory = self.arguments.copy()
-        how = cooperative, shared_bytes
+        how = options.cooperative, shared_bytes
         # Without this object: its library goes with it when the kernel is freed.
         return keeping(
             partial(_run, self.name, self._launch, self._printed, at, grid, block, how), memory

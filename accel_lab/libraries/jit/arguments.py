@@ -20,6 +20,7 @@ from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.authoring.operand import describe
 from accel_lab.libraries.jit.messages import NULL
 from accel_lab.libraries.jit.signature import Parameter
+from accel_lab.libraries.jit.tensor_map import NBYTES, Tiling
 
 _FORMATS = {
     "bool": "?",
@@ -43,7 +44,7 @@ _NARROW = frozenset({"bfloat16", "float8_e4m3fn", "float8_e5m2"})
 _BYTES = frozenset({"char", "uint8"})  # what C uses for memory of any kind
 _DTYPES = frozenset(NAMES) - _BYTES
 _COMPLEX = {8: "=2f", 16: "=2d"}
-_ALIGN = 64
+_ALIGN = 128
 
 
 class Arguments:
@@ -55,11 +56,18 @@ class Arguments:
     """
 
     def __init__(
-        self, name: str, parameters: tuple[Parameter, ...], address: Callable[[Any], int]
+        self,
+        name: str,
+        parameters: tuple[Parameter, ...],
+        address: Callable[[Any], int],
+        tiled: Callable[[Any, str, Tiling], bytes] | None = None,
     ) -> None:
         self.name = name
         self.parameters = parameters
         self._address = address
+        self._tiled = tiled
+        self._maps: tuple[Tiling, ...] = ()
+        self._encoded: dict[int, bytes] = {}
         self._pointers = [i for i, p in enumerate(parameters) if p.is_pointer]
         numbers = [i for i, p in enumerate(parameters) if not p.is_pointer]
         self._offsets, form, size = _layout(parameters, [*self._pointers, *numbers])
@@ -78,20 +86,27 @@ class Arguments:
         self.reads: tuple[Buffer, ...] = ()
         self.writes: tuple[Buffer, ...] = ()
 
-    def pack(self, refs: tuple[AccelRef, ...], values: tuple[Any, ...], stream: Stream) -> None:
+    def pack(
+        self,
+        refs: tuple[AccelRef, ...],
+        values: tuple[Any, ...],
+        stream: Stream,
+        maps: tuple[Tiling, ...] = (),
+    ) -> None:
         """Fill the block and order `stream` after what the buffers wait for.
 
         Parameters:
             refs: the buffers, in order.
             values: the numbers, with None where the next buffer stands.
+            maps: which buffers are given as tiles.
 
         Raises:
             InvalidArgument: they do not fit the signature.
         """
-        if values is not self._values or refs is not self._refs:  # not the same message again
-            self._values = None
-            if refs != self._refs or len(values) != self._count:
-                self._take(refs, values)
+        if values is not self._values or refs is not self._refs or maps is not self._maps:
+            self._values = None  # it is not the same message again
+            if refs != self._refs or len(values) != self._count or maps != self._maps:
+                self._take(refs, values, maps)
             else:
                 self._refs = refs
             pick = self._pick
@@ -99,8 +114,8 @@ class Arguments:
                 try:
                     self._pack_numbers(self._block, self._numbers_at, *pick(values))
                 except (struct.error, OverflowError, TypeError, ValueError):
-                    raise self._wrong(refs, values) from None
-            self._values = values
+                    raise self._wrong(refs, values, maps) from None
+            self._values, self._maps = values, maps
         for storage in self._reads:
             if storage.writer is not stream:
                 storage.read_on(stream)
@@ -121,7 +136,9 @@ class Arguments:
         """Forget the buffers: they may be elsewhere now."""
         self._refs = self._values = None
 
-    def _take(self, refs: tuple[AccelRef, ...], values: tuple[Any, ...]) -> None:
+    def _take(
+        self, refs: tuple[AccelRef, ...], values: tuple[Any, ...], maps: tuple[Tiling, ...]
+    ) -> None:
         """Check everything but the numbers, and remember the buffers."""
         if len(values) != len(self.parameters):
             takes = ", ".join(p.text for p in self.parameters) or "none"
@@ -129,12 +146,19 @@ class Arguments:
                 f"{self.name} takes {len(self.parameters)} arguments ({takes}), not {len(values)}"
             )
         self._refs = None
+        self._encoded.clear()
+        tilings = {one.argument: one for one in maps}
         left = iter(refs)
         addresses: list[int] = []
         reads: list[Buffer] = []
         writes: list[Buffer] = []
         for i, (parameter, value) in enumerate(zip(self.parameters, values, strict=True)):
             ref = next(left) if value is None else None
+            if (tiling := tilings.get(i)) is not None:
+                assert isinstance(ref, Buffer)
+                self._encoded[i] = self._map(i, ref, tiling)
+                (reads if tiling.read_only else writes).append(ref)
+                continue
             if not parameter.is_pointer:
                 if ref is not None:
                     raise self._refused(i, describe(ref))
@@ -151,8 +175,21 @@ class Arguments:
         self._addresses.pack_into(self._block, self._first, *addresses)
         self.reads, self.writes = tuple(reads), tuple(writes)
         self._reads, self._writes = _memory(reads), _memory(writes)
-        if len(refs) == len(self._pointers):
+        if len(refs) == len(self._pointers) + len(maps):
             self._refs = refs
+
+    def _map(self, index: int, ref: Buffer, tiling: Tiling) -> bytes:
+        """Return the bytes that describe a buffer's tiles."""
+        parameter = self.parameters[index]
+        if parameter.code or parameter.size != NBYTES:
+            raise self._refused(index, f"a tensor map of {describe(ref)}", "give the buffer itself")
+        if self._tiled is None:
+            text = f"{self.name}: this device has no tensor maps"
+            raise InvalidArgument(f"{text}; give the buffer itself, and index it")
+        try:
+            return self._tiled(ref.array, ref.dtype, tiling)
+        except InvalidArgument as error:
+            raise self._refused(index, f"a tensor map of {describe(ref)}", str(error)) from None
 
     def _new_block(self, size: int) -> tuple[memoryview, int]:
         """Return memory for arguments whose pointers are there already, and its address."""
@@ -183,7 +220,7 @@ class Arguments:
 
     def _picker(self, numbers: list[int]) -> Callable[[tuple[Any, ...]], Any]:
         """Return what takes the numbers out of the values, converted where `struct` cannot."""
-        converts = {i: c for i in numbers if (c := _conversion(self.parameters[i])) is not None}
+        converts = {i: c for i in numbers if (c := self._conversion(i)) is not None}
         if converts:
             return lambda values: [
                 converts[i](values[i]) if i in converts else values[i] for i in numbers
@@ -193,16 +230,26 @@ class Arguments:
             return lambda values: (values[only],)
         return itemgetter(*numbers)
 
-    def _wrong(self, refs: tuple[AccelRef, ...], values: tuple[Any, ...]) -> InvalidArgument:
+    def _conversion(self, index: int) -> Callable[[Any], Any] | None:
+        """Return what makes an argument fit for `struct`, and knows the tensor maps."""
+        parameter, encoded = self.parameters[index], self._encoded
+        convert = _conversion(parameter)
+        if convert is None or parameter.code or parameter.size != NBYTES:
+            return convert
+        return lambda value: convert(encoded.get(index) if value is None else value)
+
+    def _wrong(
+        self, refs: tuple[AccelRef, ...], values: tuple[Any, ...], maps: tuple[Tiling, ...]
+    ) -> InvalidArgument:
         """Find the number that does not fit, or that stands where a buffer has to."""
         try:
-            self._take(refs, values)
+            self._take(refs, values, maps)
         except InvalidArgument as error:
             return error
         for i, (parameter, value) in enumerate(zip(self.parameters, values, strict=True)):
             if parameter.is_pointer:
                 continue
-            convert = _conversion(parameter)
+            convert = self._conversion(i)
             try:
                 struct.pack("=" + _format(parameter), convert(value) if convert else value)
             except (struct.error, OverflowError, TypeError, ValueError):

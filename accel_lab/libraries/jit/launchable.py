@@ -25,9 +25,11 @@ from accel_lab.libraries.jit.messages import (
     InspectKernel,
     KernelFacts,
     LaunchKernel,
+    cluster_of,
     triples,
 )
 from accel_lab.libraries.jit.module_globals import Globals
+from accel_lab.libraries.jit.tensor_map import TensorMap, Tiling
 from accel_lab.uncopied import Address
 
 _PLAIN = frozenset({int, float, bool, complex, bytes})
@@ -80,6 +82,8 @@ class Launchable(Address):
         *,
         shared_bytes: int = 0,
         cooperative: bool = False,
+        cluster: Extents | None = None,
+        programmatic: bool = False,
         timeout_s: float | None = OWN_TIMEOUT,
     ) -> Reply[None]:
         """Launch it, and return the handle of its end; does not block.
@@ -87,11 +91,15 @@ class Launchable(Address):
         Parameters:
             grid: how many blocks: an integer, or up to three, x first.
             block: how many threads in a block, likewise.
-            args: buffers, numbers, and bytes for a struct, in the kernel's order. None is a
-                pointer to nothing.
+            args: buffers, numbers, bytes for a struct, and tensor maps, in the kernel's order. None
+                is a pointer to nothing.
             shared_bytes: the size of the kernel's `extern __shared__` array.
             cooperative: whether all blocks are there at once, so that they may wait for each other
                 by `this_grid().sync()`; a grid that does not fit is refused.
+            cluster: how many blocks are in a cluster, likewise, at most 8: they run side by side
+                and may read each other's shared memory. The grid, in blocks, is a multiple of it.
+            programmatic: whether it may begin before the kernel ahead of it has ended. It waits for
+                that itself, before it reads what others wrote.
             timeout_s: how long it may run before its context is replaced, as in `device.ask`; when
                 not given the device's, 600 s unless you said otherwise; None is for ever.
 
@@ -107,7 +115,8 @@ class Launchable(Address):
         if ref.failed and not isinstance(ref.error, _FINAL):
             ref = self.ref = self._make()  # it was lost while it was being compiled
         arguments = args if type(args) is tuple else _several(args)
-        given = grid, block, shared_bytes, cooperative, self.globals.given, *arguments
+        how = shared_bytes, cooperative, cluster, programmatic
+        given = grid, block, *how, self.globals.given, *arguments
         ask, repeats = self.device.ask_of, self._repeats
         try:
             return ask(LaunchKernel, (ref, *given), _launch, timeout_s, repeats)
@@ -194,6 +203,8 @@ def _launch(
     block: Extents,
     shared_bytes: int,
     cooperative: bool,  # noqa: FBT001 - as they travel
+    cluster: Extents | None,
+    programmatic: bool,  # noqa: FBT001 - as they travel
     named: tuple[tuple[str, ...], tuple[str, ...], tuple[AccelRef, ...]],
     *args: Any,
 ) -> LaunchKernel:
@@ -201,11 +212,16 @@ def _launch(
     blocks, threads = triples(grid, block)
     refs: list[AccelRef] = []
     values: list[Any] = []
+    maps: list[Tiling] = []
     for arg in args:
         if type(arg) in _PLAIN:
             values.append(arg)
         elif isinstance(arg, AccelRef):
             refs.append(arg)
+            values.append(None)
+        elif isinstance(arg, TensorMap):
+            maps.append(arg.tiling._replace(argument=len(values)))
+            refs.append(arg.ref)
             values.append(None)
         else:
             values.append(_travelling(arg))
@@ -221,6 +237,9 @@ def _launch(
         bool(cooperative),
         constants,
         variables,
+        cluster_of(cluster),
+        bool(programmatic),
+        tuple(maps),
     )
 
 

@@ -17,7 +17,7 @@ from accel_lab.libraries.authoring.operand import array_of
 from accel_lab.libraries.jit.arguments import Arguments
 from accel_lab.libraries.jit.kernel import Kernel
 from accel_lab.libraries.jit.launchable import Launchable
-from accel_lab.libraries.jit.limits import Limits
+from accel_lab.libraries.jit.limits import LaunchOptions, Limits
 from accel_lab.libraries.jit.messages import (
     Compile,
     Extents,
@@ -28,6 +28,7 @@ from accel_lab.libraries.jit.messages import (
     Triple,
 )
 from accel_lab.libraries.jit.module_globals import Globals, Holder, bind
+from accel_lab.libraries.jit.tensor_map import TensorMap, tensor_map
 
 __all__ = [
     "Compile",
@@ -37,10 +38,12 @@ __all__ = [
     "KernelFacts",
     "KernelOf",
     "LaunchKernel",
+    "TensorMap",
     "compile",
     "inspect_kernel",
     "kernel_of",
     "launch_kernel",
+    "tensor_map",
 ]
 
 
@@ -90,6 +93,8 @@ def launch_kernel(
     *,
     shared_bytes: int = 0,
     cooperative: bool = False,
+    cluster: Extents | None = None,
+    programmatic: bool = False,
     timeout_s: float | None = OWN_TIMEOUT,
 ) -> Reply[None]:
     """Launch a kernel: the same as to call it.
@@ -103,6 +108,8 @@ def launch_kernel(
         args,
         shared_bytes=shared_bytes,
         cooperative=cooperative,
+        cluster=cluster,
+        programmatic=programmatic,
         timeout_s=timeout_s,
     )
 
@@ -128,12 +135,12 @@ class Loaded(Holder, Protocol):
     limits: Limits
 
     def enqueue(
-        self, grid: Triple, block: Triple, shared_bytes: int, stream: Any, *, cooperative: bool
+        self, grid: Triple, block: Triple, shared_bytes: int, stream: Any, options: LaunchOptions
     ) -> None:
         """Launch it with what `arguments` has packed; raises InvalidArgument if it is too large."""
 
     def again(
-        self, grid: Triple, block: Triple, shared_bytes: int, stream: Any, *, cooperative: bool
+        self, grid: Triple, block: Triple, shared_bytes: int, stream: Any, options: LaunchOptions
     ) -> Callable[[], object]:
         """Return what does once more what `enqueue` has just done, whatever is packed since."""
 
@@ -184,16 +191,16 @@ class JitActor(LibraryActor):
         kernel: Loaded = array_of(m.kernel)
         stream = launch.stream
         named = {**dict.fromkeys(m.constants, True), **dict.fromkeys(m.variables, False)}
-        kernel.arguments.pack(m.arguments, m.values, stream)
-        shape = m.grid, m.block, m.shared_bytes, stream.native
+        kernel.arguments.pack(m.arguments, m.values, stream, m.maps)
+        shape = m.grid, m.block, m.shared_bytes, stream.native, m.options
         back = bind(kernel, named, m.refs[len(m.refs) - len(named) :], stream) if named else None
-        kernel.enqueue(*shape, cooperative=m.cooperative)
+        kernel.enqueue(*shape)
         if back is not None:
             back()
         if launch.comes_again and not named:
             arguments = kernel.arguments
             launch.prepare(
-                kernel.again(*shape, cooperative=m.cooperative),
+                kernel.again(*shape),
                 reads=(m.kernel, *arguments.reads),
                 writes=arguments.writes,
             )

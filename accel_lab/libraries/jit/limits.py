@@ -1,4 +1,4 @@
-"""What a compiled kernel allows on its device: known once it is compiled, checked at the call."""
+"""How a launch runs, and what a kernel allows on its device: known once it is compiled."""
 
 import math
 from typing import NamedTuple
@@ -7,6 +7,25 @@ from accel_lab.display.sizes import compared
 from accel_lab.errors import InvalidArgument
 
 MOST_THREADS = 1024
+MOST_IN_A_CLUSTER = 8
+"""So many blocks every card of compute capability 9.0 has in one (CUDA's portable size)."""
+
+
+class LaunchOptions(NamedTuple):
+    """The options of one launch, beside its grid and block.
+
+    Attributes:
+        cooperative: whether all blocks are there at once.
+        cluster: the blocks of a cluster, (x, y, z); None for none.
+        programmatic: whether it may begin before the kernel ahead of it has ended.
+    """
+
+    cooperative: bool = False
+    cluster: tuple[int, int, int] | None = None
+    programmatic: bool = False
+
+
+PLAIN = LaunchOptions()
 
 
 class Limits(NamedTuple):
@@ -21,6 +40,9 @@ class Limits(NamedTuple):
         read_only: of each parameter, whether it is a `const T*`.
         together: how many threads a cooperative launch may have; 0 where only the device tells.
         why_not: why it cannot be launched so; empty if it can.
+        no_cluster: why it has no clusters, likewise.
+        no_programmatic: why it has to wait for the kernel ahead.
+        no_maps: why it takes no tensor maps.
     """
 
     name: str
@@ -31,6 +53,9 @@ class Limits(NamedTuple):
     read_only: tuple[bool, ...] = ()
     together: int = 0
     why_not: str = ""
+    no_cluster: str = ""
+    no_programmatic: str = ""
+    no_maps: str = ""
 
     def check(self, block: tuple[int, int, int], shared_bytes: int) -> None:
         """Refuse a launch that the device would refuse.
@@ -56,7 +81,31 @@ class Limits(NamedTuple):
                 f"{write(self.shared_bytes)} that a block of this device has"
             )
 
-    def check_together(self, grid: tuple[int, int, int], block: tuple[int, int, int]) -> None:
+    def check_options(
+        self, grid: tuple[int, int, int], block: tuple[int, int, int], options: LaunchOptions
+    ) -> None:
+        """Refuse a launch whose blocks cannot run so.
+
+        Raises:
+            InvalidArgument: the device or the kernel has no such launches.
+        """
+        if options.cooperative:
+            self._check_together(grid, block)
+        if options.cluster is not None and self.no_cluster:
+            raise InvalidArgument(f"{self.name}: cluster={options.cluster} {self.no_cluster}")
+        if options.programmatic and self.no_programmatic:
+            raise InvalidArgument(f"{self.name}: programmatic=True {self.no_programmatic}")
+
+    def check_maps(self) -> None:
+        """Refuse tensor maps where there are none.
+
+        Raises:
+            InvalidArgument: the device has no TMA.
+        """
+        if self.no_maps:
+            raise InvalidArgument(f"{self.name}: a tensor map {self.no_maps}")
+
+    def _check_together(self, grid: tuple[int, int, int], block: tuple[int, int, int]) -> None:
         """Refuse a cooperative launch that cannot be.
 
         Raises:

@@ -1,7 +1,7 @@
 """The messages of `jit`: compile a kernel, launch it, inspect it."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import zip_longest
 from typing import Any, ClassVar, NamedTuple, SupportsIndex, TypeAlias
@@ -11,12 +11,14 @@ from accel_lab.compute.message.handle import Handle
 from accel_lab.compute.message.operation import Operation
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.authoring.shape import ints
-from accel_lab.libraries.jit.limits import Limits
+from accel_lab.libraries.jit.limits import MOST_IN_A_CLUSTER, PLAIN, LaunchOptions, Limits
 from accel_lab.libraries.jit.program import as_compiled, base_of, require_names, require_source
+from accel_lab.libraries.jit.tensor_map import Tiling, require_tiles
 
 Extents: TypeAlias = SupportsIndex | tuple[SupportsIndex, ...]
 Triple: TypeAlias = tuple[int, int, int]
 
+NO_MAPS: tuple[Tiling, ...] = ()
 NULL = b""
 """What travels for None, a pointer to nothing; a number would be taken for one."""
 
@@ -109,7 +111,9 @@ class LaunchKernel(Operation[None], frozen=True, array_like=True, eq=False, tag=
     `values` are the arguments in order, with None where the next of `refs` stands. Buffers for
     `const T*` are read, those for `T*` written. `shared_bytes` is for `extern __shared__`. With
     `cooperative` all blocks are there at once and may wait for each other. The last of `refs` are
-    the buffers of the source's `constants`, then of its `variables`, which are written.
+    the buffers of the source's `constants`, then of its `variables`, which are written. `cluster`
+    has the blocks of a cluster, (x, y, z). With `programmatic` it may begin before the kernel ahead
+    has ended, for which it waits itself. `maps` say which buffers are given as tiles.
     """
 
     library: ClassVar[str] = "jit"
@@ -126,6 +130,16 @@ class LaunchKernel(Operation[None], frozen=True, array_like=True, eq=False, tag=
     cooperative: bool = False
     constants: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()
+    cluster: Triple | None = None
+    programmatic: bool = False
+    maps: tuple[Tiling, ...] = NO_MAPS
+
+    @property
+    def options(self) -> LaunchOptions:
+        """How the blocks run."""
+        if not self.cooperative and self.cluster is None and not self.programmatic:
+            return PLAIN
+        return LaunchOptions(self.cooperative, self.cluster, self.programmatic)
 
     @property
     def arguments(self) -> tuple[AccelRef, ...]:
@@ -143,27 +157,64 @@ class LaunchKernel(Operation[None], frozen=True, array_like=True, eq=False, tag=
                 f"LaunchKernel: values has {self.values.count(None)} places for "
                 f"{len(self.refs) - named} refs"
             )
+        self._require_types()
+        options = self.options
+        if options is not PLAIN:
+            require_options(self.grid, options)
+        if self.maps is not NO_MAPS:
+            self._require_maps()
+        limits = self.kernel.said
+        if isinstance(limits, Limits):  # it is compiled
+            limits.check(self.block, self.shared_bytes)
+            if options is not PLAIN:
+                limits.check_options(self.grid, self.block, options)
+            if self.maps:
+                limits.check_maps()
+
+    def _require_types(self) -> None:
+        """Refuse options of other types."""
         if type(self.shared_bytes) is not int or self.shared_bytes < 0:
             raise InvalidArgument(
                 f"LaunchKernel: shared_bytes is a number from 0, not {self.shared_bytes!r}"
             )
-        limits = self.kernel.said
-        if isinstance(limits, Limits):  # it is compiled
-            limits.check(self.block, self.shared_bytes)
-            if self.cooperative:
-                limits.check_together(self.grid, self.block)
+        for name in ("cooperative", "programmatic"):
+            if type(given := getattr(self, name)) is not bool:
+                raise InvalidArgument(f"LaunchKernel: {name} is True or False, not {given!r}")
+
+    def _require_maps(self) -> None:
+        """Refuse tiles that are of no buffer, or that no card fetches."""
+        if type(self.maps) is not tuple or not all(type(one) is Tiling for one in self.maps):
+            raise InvalidArgument(f"LaunchKernel: maps are tilings in a tuple, not {self.maps!r}")
+        buffers = dict(zip(self._places(), self.arguments, strict=True))
+        for tiling in self.maps:
+            ref = buffers.get(tiling.argument)
+            if ref is None:
+                raise InvalidArgument(f"LaunchKernel: argument {tiling.argument} is no buffer")
+            require_tiles(ref, tiling)
+
+    def _places(self) -> list[int]:
+        """Return which arguments are the buffers."""
+        return [at for at, value in enumerate(self.values) if value is None]
 
     def changes(self) -> tuple[AccelRef, ...]:
         """Return the buffers but those for `const T*`, where the kernel is here to tell."""
         kernel = getattr(self.kernel, "array", None)
         if kernel is None:
             return (*self.arguments, *self._of(self.variables))
-        parameters = zip(kernel.arguments.parameters, self.values, strict=False)
-        places = zip_longest(self.arguments, [one for one, value in parameters if value is None])
-        written = tuple(
-            ref for ref, one in places if ref is not None and (one is None or not one.read_only)
-        )
+        read_only = [one.read_only for one in kernel.arguments.parameters]
+        read = self._read(read_only)
+        places = zip_longest(self.arguments, read)
+        written = tuple(ref for ref, is_read in places if ref is not None and not is_read)
         return (*written, *self._of(self.variables))
+
+    def _read(self, read_only: Sequence[bool]) -> list[bool]:
+        """Return of each buffer whether the kernel only reads it, as far as that is known."""
+        tiled = {one.argument: one.read_only for one in self.maps}
+        return [
+            tiled.get(at, is_read)
+            for at, (is_read, value) in enumerate(zip(read_only, self.values, strict=False))
+            if value is None
+        ]
 
     def only_reads(self) -> tuple[AccelRef, ...]:
         """Return the buffers for `const T*`; waits until the kernel is compiled, which tells.
@@ -173,7 +224,7 @@ class LaunchKernel(Operation[None], frozen=True, array_like=True, eq=False, tag=
         """
         limits = self.kernel.result().said
         read_only = limits.read_only if isinstance(limits, Limits) else ()
-        places = [one for one, value in zip_longest(read_only, self.values) if value is None]
+        places = self._read(read_only)
         read = [ref for ref, one in zip(self.arguments, places, strict=False) if one]
         return (*read, *self._of(self.constants))
 
@@ -207,6 +258,36 @@ class InspectKernel(Operation[KernelFacts], frozen=True, array_like=True, eq=Fal
     library: ClassVar[str] = "jit"
     dtypes: ClassVar = frozenset({""})
     kernel: Handle[CompiledKernel]
+
+
+def require_options(grid: Triple, options: LaunchOptions) -> None:
+    """Refuse options that no device has together, or for such a grid.
+
+    Raises:
+        InvalidArgument: with what is wrong.
+    """
+    cluster = options.cluster
+    if options.cooperative and (cluster is not None or options.programmatic):
+        raise InvalidArgument("cooperative=True goes with no cluster and no programmatic=True")
+    if cluster is None:
+        return
+    if type(cluster) is not tuple or _triple("cluster", cluster) != cluster:
+        raise InvalidArgument(f"LaunchKernel: cluster is (x, y, z), not {cluster!r}")
+    if math.prod(cluster) > MOST_IN_A_CLUSTER:
+        raise InvalidArgument(
+            f"cluster {cluster} has {math.prod(cluster)} blocks; it has at most {MOST_IN_A_CLUSTER}"
+        )
+    if any(blocks % each for blocks, each in zip(grid, cluster, strict=True)):
+        raise InvalidArgument(f"grid {grid} is no multiple of cluster {cluster}")
+
+
+def cluster_of(given: Extents | None) -> Triple | None:
+    """Return the extents of a cluster as (x, y, z).
+
+    Raises:
+        InvalidArgument: they are not up to three positive integers.
+    """
+    return None if given is None else _triple("cluster", ints("cluster", _tuple(given)))
 
 
 def triples(grid: Extents, block: Extents) -> tuple[Triple, Triple]:

@@ -8,16 +8,18 @@ from typing import Any, NamedTuple
 
 from cupy.cuda import driver, runtime
 
+from accel_lab.backends.cuda.jit.driver_calls import configured, tiled
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.jit.arguments import Arguments, keeping
 from accel_lab.libraries.jit.elf import symbols_for, variables_of
-from accel_lab.libraries.jit.limits import Limits
+from accel_lab.libraries.jit.limits import PLAIN, LaunchOptions, Limits
 from accel_lab.libraries.jit.messages import KernelFacts, Triple
 from accel_lab.libraries.jit.module_globals import Place
 from accel_lab.libraries.jit.signature import Parameter
 
 _BLOCK_LIMITS = (1024, 1024, 64)
 _GRID_LIMITS = (2**31 - 1, 65535, 65535)
+_HOPPER = 90
 _NUMBERS = {
     "registers": driver.CU_FUNC_ATTRIBUTE_NUM_REGS,
     "shared bytes": driver.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
@@ -72,6 +74,8 @@ class Code(NamedTuple):
         nbytes: its size.
         shared_limit: the bytes of shared memory that a block of the card may have.
         processors: how many the card has.
+        capability: its compute capability, as 90.
+        no_programmatic: why its kernels have to wait for the one ahead; empty if they need not.
     """
 
     function: Callable[[str], int]
@@ -79,6 +83,8 @@ class Code(NamedTuple):
     nbytes: int
     shared_limit: int
     processors: int
+    capability: int
+    no_programmatic: str = ""
 
 
 class Origin(NamedTuple):
@@ -111,6 +117,7 @@ class CudaKernel:
             what: driver.funcGetAttribute(number, self._function)
             for what, number in _NUMBERS.items()
         }
+        too_old = lacking_hopper(code.capability)
         self.limits = Limits(
             self.name,
             code.shared_limit,
@@ -118,41 +125,58 @@ class CudaKernel:
             self._numbers["max threads"],
             self._numbers["registers"],
             tuple([one.read_only for one in parameters]),
+            no_cluster=too_old,
+            no_programmatic=too_old or code.no_programmatic,
+            no_maps=too_old,
         )
-        self.arguments = Arguments(self.name, parameters, _address)
-        self._checked: tuple[Triple, Triple, int, bool] | None = None
+        self.arguments = Arguments(self.name, parameters, _address, None if too_old else tiled)
+        self._checked: tuple[Triple, Triple, int, LaunchOptions] | None = None
         self._dynamic_bytes = 0
 
     def enqueue(
-        self, grid: Triple, block: Triple, shared_bytes: int, stream: Any, *, cooperative: bool
+        self, grid: Triple, block: Triple, shared_bytes: int, stream: Any, options: LaunchOptions
     ) -> None:
         """Launch it on a stream.
 
         Raises:
             InvalidArgument: the card or the kernel allows no such launch.
         """
-        if (grid, block, shared_bytes, cooperative) != self._checked:
-            self._check(grid, block, shared_bytes, cooperative=cooperative)
+        if (grid, block, shared_bytes, options) != self._checked:
+            self._check(grid, block, shared_bytes, options)
         enqueued = stream.enqueuing()
         at = self.arguments.at
-        if cooperative:
-            driver.launchCooperativeKernel(
-                self._function, *grid, *block, shared_bytes, stream.ptr, at
-            )
-        else:
+        if options is PLAIN:
             driver.launchKernel(self._function, *grid, *block, shared_bytes, stream.ptr, at, 0)
+        else:
+            self._call(grid, block, shared_bytes, stream, options, at)()
         if enqueued is not None:
             enqueued()
 
     def again(
-        self, grid: Triple, block: Triple, shared_bytes: int, stream: Any, *, cooperative: bool
+        self, grid: Triple, block: Triple, shared_bytes: int, stream: Any, options: LaunchOptions
     ) -> Callable[[], object]:
         """Return what launches it once more, with the arguments that are packed now."""
         at, memory = self.arguments.copy()
+        return keeping(self._call(grid, block, shared_bytes, stream, options, at), memory)
+
+    def _call(
+        self,
+        grid: Triple,
+        block: Triple,
+        shared_bytes: int,
+        stream: Any,
+        options: LaunchOptions,
+        at: int,
+    ) -> "partial[Any]":
+        """Return what launches it, given where its arguments are."""
         shape = self._function, *grid, *block, shared_bytes, stream.ptr, at
-        if cooperative:
-            return keeping(partial(driver.launchCooperativeKernel, *shape), memory)
-        return keeping(partial(driver.launchKernel, *shape, 0), memory)
+        if options.cooperative:
+            return partial(driver.launchCooperativeKernel, *shape)
+        # A graph would have an edge of another kind; without it the kernel begins later, and right.
+        programmatic = options.programmatic and not runtime.streamIsCapturing(stream.ptr)
+        if options.cluster is None and not programmatic:
+            return partial(driver.launchKernel, *shape, 0)
+        return configured(*shape, cluster=options.cluster, programmatic=programmatic)
 
     def place(self, variable: str) -> Place | None:
         """Find a variable."""
@@ -179,9 +203,12 @@ class CudaKernel:
             numbers=self._numbers,
         )
 
-    def _check(self, grid: Triple, block: Triple, shared_bytes: int, *, cooperative: bool) -> None:
+    def _check(
+        self, grid: Triple, block: Triple, shared_bytes: int, options: LaunchOptions
+    ) -> None:
         name = self.name
         self.limits.check(block, shared_bytes)
+        self.limits.check_options(grid, block, options)
         for what, given, limits in (("block", block, _BLOCK_LIMITS), ("grid", grid, _GRID_LIMITS)):
             if any(n > limit for n, limit in zip(given, limits, strict=True)):
                 raise InvalidArgument(f"{name}: {what} {given} is larger than {limits}")
@@ -190,9 +217,9 @@ class CudaKernel:
                 self._function, driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared_bytes
             )
             self._dynamic_bytes = shared_bytes
-        if cooperative:
+        if options.cooperative:
             self._check_together(grid, block, shared_bytes)
-        self._checked = grid, block, shared_bytes, cooperative
+        self._checked = grid, block, shared_bytes, options
 
     def _check_together(self, grid: Triple, block: Triple, shared_bytes: int) -> None:
         """Refuse more blocks than the card runs at once."""
@@ -205,6 +232,20 @@ class CudaKernel:
                 f"{grid} has {math.prod(grid)}, and of this block and {shared_bytes} bytes of "
                 f"shared memory {each * self._processors} fit"
             )
+
+
+def lacking_hopper(capability: int) -> str:
+    """Return why a card has no clusters, no tensor maps and no programmatic launches, or nothing.
+
+    Parameters:
+        capability: its compute capability, as 89.
+    """
+    if capability >= _HOPPER:
+        return ""
+    return (
+        "is for cards of compute capability 9.0 or higher, and this one has "
+        f"{capability // 10}.{capability % 10}; leave it out"
+    )
 
 
 def _address(array: Any) -> int:

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from accel_lab.backends.cuda.device.device import CudaDevice
 
 FORMAT = 3
+_WAITS_FOR_NONE = (
+    "is for a kernel that waits for the one ahead: call accel_lab::wait_for_previous() of "
+    "<accel_lab/programmatic.h> before it reads what others wrote"
+)
 CUBIN = "kernel.cubin"
 _SYMBOLS, _LOG = "symbols.txt", "log.txt"
 
@@ -105,6 +109,8 @@ class CudaJit:
                 driver.moduleUnload(self._retired.pop())
         cubin = built.compiled.cubin
         code = self.code(Image(cubin, self._retired.append))
+        if not nvrtc.waits_for_previous(built.program):
+            code = code._replace(no_programmatic=_WAITS_FOR_NONE)
         parameters = parameters_of(data_of(cubin, TABLE))
         symbol, name = built.compiled.symbol, built.program.name
         kernel = CudaKernel(code, symbol, name, parameters, built.origin)
@@ -113,7 +119,8 @@ class CudaJit:
 
     def code(self, image: Any) -> Code:
         """Return what kernels of an image need."""
-        return Code(image.function, image.place, image.nbytes, self._shared_limit, self._processors)
+        limits = self._shared_limit, self._processors, int(self.architecture)
+        return Code(image.function, image.place, image.nbytes, *limits)
 
     def statistics(self) -> Mapping[str, int]:
         """Count kernels, and how often the disk had one."""

@@ -17,6 +17,13 @@ from accel_lab.libraries.jit.signature import reflection
 
 _LOG_LIMIT = 64 << 10
 _CONSTANTS = re.compile(r"\b(?:INFINITY|NAN|M_[A-Z]\w*)\b")
+OWN_HEADERS = str(Path(__file__).with_name("include"))
+"""Where the headers of accel_lab are: `accel_lab/tma.h` and its like."""
+_SPECIFIC = re.compile(r"\b(?:wgmma|setmaxnreg|tcgen05)\b")
+"""What only the code for one generation of cards has, as sm_90a."""
+_WAITS = re.compile(
+    r"\b(?:wait_for_previous|cudaGridDependencySynchronize)\b|\bgriddepcontrol\.wait\b"
+)
 _UNANNOTATED = "-default-device"  # NVRTC's log names it where it helps
 _LIBCUXX = re.compile(r"#\s*include\s*<(?:cuda|cub|thrust)/")
 
@@ -135,7 +142,18 @@ def include_folders() -> tuple[str, ...]:
         folders += [
             str(path) for path in (bundled / "libcudacxx", bundled / "cub") if path.is_dir()
         ]
-    return tuple(folders)
+    cutlass = cutlass_headers()
+    return (*folders, *([] if cutlass is None else [cutlass]))
+
+
+def cutlass_headers() -> str | None:
+    """Return where CUTLASS's headers are, if they are installed."""
+    spec = find_spec("cutlass_library")
+    for place in (spec and spec.submodule_search_locations) or ():
+        folder = Path(place, "source", "include")
+        if folder.is_dir():
+            return str(folder)
+    return None
 
 
 def includes(program: Program) -> Includes:
@@ -145,7 +163,12 @@ def includes(program: Program) -> Includes:
     """
     texts = (program.text, *program.included.values())
     known = {*_STANDARD, *program.included}
-    return includes_of(texts, known, [str(Path.cwd())], include_folders())
+    return includes_of(texts, known, [str(Path.cwd()), OWN_HEADERS], include_folders())
+
+
+def waits_for_previous(program: Program) -> bool:
+    """Whether a kernel waits for the one ahead of it by itself, as far as the text tells."""
+    return any(map(_WAITS.search, (program.text, *program.included.values())))
 
 
 def build(program: Program, architecture: str) -> Compiled:
@@ -220,6 +243,7 @@ def options(program: Program, architecture: str) -> tuple[str, ...]:
     # nvcc has these two macros without an include; libcu++ defines them itself.
     lacks = any(map(_CONSTANTS.search, texts)) and not any(map(_LIBCUXX.search, texts))
     before = (f"--pre-include={_ALWAYS}",) if lacks else ()
-    folders = [f"--include-path={folder}" for folder in include_folders()]
+    folders = [f"--include-path={folder}" for folder in (OWN_HEADERS, *include_folders())]
+    specific = "a" if any(map(_SPECIFIC.search, texts)) else ""
     lines = () if "-lineinfo" in given else ("-lineinfo",)  # for tools; the code is the same
-    return (f"-arch=sm_{architecture}", *before, *lines, *standard, *given, *folders)
+    return (f"-arch=sm_{architecture}{specific}", *before, *lines, *standard, *given, *folders)

@@ -14,6 +14,10 @@ _LACKING = (
     (r"#\s*include\s*<(?:cub|thrust)/[^>]*>", "CUB and Thrust"),
     (r"#\s*include\s*<cuda/[^>]*>|\bcuda::", "libcu++ (<cuda/…>)"),
     (r"#\s*include\s*<cutlass/[^>]*>|\bcutlass::|\bcute::", "CUTLASS"),
+    (
+        r"#\s*include\s*[<\"]accel_lab/(?:mbarrier|tma|wgmma|tcgen05)\.h[>\"]",
+        "TMA and its barriers, wgmma and tcgen05 (<accel_lab/…>)",
+    ),
     (r"#\s*include\s*<cuda_fp8\.h>|\b__nv_fp8", "fp8 (<cuda_fp8.h>)"),
     (
         r"\b__pipeline_\w+|\b__cvta_\w+|\b__cluster\w+|\bcluster_group\b|\bthis_cluster\b",

@@ -1,0 +1,149 @@
+"""The kernels that there may be for a product: one for each tile, layout, end and width."""
+
+from typing import NamedTuple
+
+ROW, COLUMN = "RowMajor", "ColumnMajor"
+_WIDE = 16  # bytes that a thread reads or writes at once
+
+
+class Tile(NamedTuple):
+    """What a block, a warp, and an instruction of the card multiply; how many steps are fetched."""
+
+    block: tuple[int, int, int]
+    warp: tuple[int, int, int]
+    stages: int
+
+
+class Kind(NamedTuple):
+    """How products of a dtype are done.
+
+    Attributes:
+        element, made, sums: the C++ types of the operands, the result, and between.
+        unit: CUTLASS's name of what does it.
+        alignment: of so many elements an operand's rows are a multiple.
+        width: so many of a result are written at once, if its rows are a multiple of it.
+        tiles: the larger first.
+    """
+
+    element: str
+    made: str
+    sums: str
+    unit: str
+    operator: str
+    instruction: tuple[int, int, int]
+    alignment: int
+    width: int
+    tiles: tuple[Tile, ...]
+
+
+_HALVES = (
+    Tile((128, 256, 32), (64, 64, 32), 3),
+    Tile((256, 128, 32), (64, 64, 32), 3),
+    Tile((128, 128, 32), (64, 64, 32), 4),
+    Tile((64, 64, 32), (32, 32, 32), 5),
+)
+_TENSOR = "OpClassTensorOp", "OpMultiplyAdd", (16, 8, 16), 8, 8, _HALVES
+KINDS = {
+    "float16": Kind("cutlass::half_t", "cutlass::half_t", "float", *_TENSOR),
+    "bfloat16": Kind("cutlass::bfloat16_t", "cutlass::bfloat16_t", "float", *_TENSOR),
+    "float32": Kind(
+        *("float", "float", "float", "OpClassSimt", "OpMultiplyAdd", (1, 1, 1), 1, 1),
+        (Tile((128, 128, 8), (32, 64, 8), 4), Tile((64, 64, 8), (32, 32, 8), 4)),
+    ),
+    "float64": Kind(
+        *("double", "double", "double", "OpClassTensorOp", "OpMultiplyAdd", (8, 8, 4), 1, 1),
+        (Tile((128, 128, 16), (32, 64, 16), 3), Tile((64, 64, 16), (32, 32, 16), 4)),
+    ),
+    "int8": Kind(
+        *("int8_t", "int", "int", "OpClassTensorOp", "OpMultiplyAddSaturate", (16, 8, 32), 16, 4),
+        (
+            Tile((128, 256, 64), (64, 64, 64), 3),
+            Tile((128, 128, 64), (64, 64, 64), 4),
+            Tile((64, 64, 64), (32, 32, 64), 5),
+        ),
+    ),
+}
+
+
+class Variant(NamedTuple):
+    """One kernel.
+
+    Attributes:
+        a, b: how the operands lie, `ROW` or `COLUMN`.
+        epilogue: the product's end.
+        is_wide: whether several of a result are written at once.
+        tile: which of the kind's.
+    """
+
+    dtype: str
+    a: str
+    b: str
+    epilogue: str
+    is_wide: bool
+    tile: int
+
+    @property
+    def block(self) -> tuple[int, int, int]:
+        """What a block multiplies."""
+        return KINDS[self.dtype].tiles[self.tile].block
+
+    def options(self) -> tuple[str, ...]:
+        """Return the compiler's options, which fill the template."""
+        kind = KINDS[self.dtype]
+        tile = kind.tiles[self.tile]
+        named = {
+            "ELEMENT": kind.element,
+            "MADE": kind.made,
+            "SUM": kind.sums,
+            "UNIT": kind.unit,
+            "OPERATOR": kind.operator,
+            "INSTRUCTION": _listed(kind.instruction),
+            "ALIGNMENT": kind.alignment,
+            "LAYOUT_A": self.a,
+            "LAYOUT_B": self.b,
+            "TILE": _listed(tile.block),
+            "WARP": _listed(tile.warp),
+            "STAGES": tile.stages,
+            "WIDTH": kind.width if self.is_wide else 1,
+            "END": self.epilogue.capitalize(),
+        }
+        # CUTLASS's functions for the host have no mark of their own, and are the device's here.
+        return ("-default-device", "-w", *(f"-D{name}={value}" for name, value in named.items()))
+
+    def grid(self, rows: int, columns: int) -> tuple[int, int, int]:
+        """Return the blocks of a launch (GemmIdentityThreadblockSwizzle<8>::get_grid_shape)."""
+        down, across = -(-rows // self.block[0]), -(-columns // self.block[1])
+        wide = 8 if across >= 6 else 4 if across >= 3 else 2 if across >= 2 else 1  # noqa: PLR2004 - CUTLASS's
+        return down * wide, -(-across // wide), 1
+
+
+def default_tile(dtype: str, rows: int, columns: int, processors: int) -> int:
+    """Return the largest tile of which there are enough for all processors; else the smallest."""
+    tiles = KINDS[dtype].tiles
+    for at, tile in enumerate(tiles):
+        if -(-rows // tile.block[0]) * -(-columns // tile.block[1]) >= processors:
+            return at
+    return len(tiles) - 1
+
+
+def writes_wide(dtype: str, columns: int) -> bool:
+    """Whether several of a result's row can be written at once."""
+    return columns % KINDS[dtype].width == 0
+
+
+def padded(dtype: str, inner: int) -> int:
+    """Return how many terms a sum has with the zeros that round it up."""
+    alignment = KINDS[dtype].alignment
+    return max(-(-inner // alignment), 1) * alignment
+
+
+def layouts(dtype: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return how a and b may lie, the first where it has to be copied.
+
+    The tensor cores take int8 with k beside k alone.
+    """
+    return ((ROW,), (COLUMN,)) if dtype == "int8" else ((ROW, COLUMN), (COLUMN, ROW))
+
+
+def _listed(extents: tuple[int, int, int]) -> str:
+    return ",".join(map(str, extents))

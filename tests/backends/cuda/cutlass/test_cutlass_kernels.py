@@ -1,0 +1,150 @@
+"""CUTLASS's kernels: what NVRTC makes of the template, without a GPU; how operands lie."""
+
+import struct
+from importlib.util import find_spec
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+if find_spec("cupy") is None:
+    pytest.skip(
+        "the packages of the cuda12 or cuda13 extra are not installed", allow_module_level=True
+    )
+
+from accel_lab.backends.cuda.cutlass import library
+from accel_lab.backends.cuda.cutlass.operands import lying, row_step
+from accel_lab.backends.cuda.cutlass.variant import (
+    COLUMN,
+    KINDS,
+    ROW,
+    Variant,
+    default_tile,
+    layouts,
+    padded,
+    writes_wide,
+)
+from accel_lab.backends.cuda.jit import nvrtc
+from accel_lab.backends.cuda.jit.cubin import data_of
+from accel_lab.errors import BackendUnavailable
+
+needs_headers = pytest.mark.skipif(
+    nvrtc.cutlass_headers() is None, reason="the headers of the cutlass extra are not installed"
+)
+SHARED_LIMIT = 227 << 10
+
+
+@needs_headers
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("dtype", "tile"), [(name, at) for name, kind in KINDS.items() for at in range(len(kind.tiles))]
+)
+def test_every_tile_of_every_dtype_compiles(dtype: str, tile: int) -> None:
+    a, b = layouts(dtype)
+    epilogue = "relu" if dtype == "int8" else "gelu"
+    check_compiled(Variant(dtype, a[-1], b[-1], epilogue, is_wide=True, tile=tile))
+
+
+@needs_headers
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", KINDS)
+def test_every_layout_compiles_for_rows_of_any_length(dtype: str) -> None:
+    last = len(KINDS[dtype].tiles) - 1
+    every = [(a, b) for a in layouts(dtype)[0] for b in layouts(dtype)[1]]
+    for a, b in every:
+        check_compiled(Variant(dtype, a, b, "identity", is_wide=False, tile=last))
+
+
+@needs_headers
+def test_a_kernel_compiles() -> None:
+    check_compiled(Variant("float32", ROW, ROW, "relu", is_wide=False, tile=1))
+
+
+def check_compiled(variant: Variant) -> None:
+    """Compile for the H100, and look at what the kernel says of itself."""
+    cubin = nvrtc.build(library.program_of(variant), "90").cubin
+    shared_bytes, threads = struct.unpack("=2I", data_of(cubin, "facts"))
+    tile = KINDS[variant.dtype].tiles[variant.tile]
+    warps = [block // warp for block, warp in zip(tile.block, tile.warp, strict=True)]
+    assert threads == 32 * np.prod(warps)
+    assert 0 < shared_bytes <= SHARED_LIMIT
+
+
+def test_without_the_headers_it_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nvrtc, "cutlass_headers", lambda: None)
+    with pytest.raises(BackendUnavailable, match=r"CUTLASS's headers are not installed.*cutlass"):
+        library.program_of(Variant("float32", ROW, ROW, "relu", is_wide=True, tile=0))
+
+
+def matrix(shape: tuple[int, int], dtype: str, at: int = 1 << 20) -> Any:
+    """Return an array whose memory is said to begin there."""
+    return view(np.zeros(shape, np.uint16 if dtype == "bfloat16" else dtype), at)
+
+
+def view(x: Any, at: int = 1 << 20) -> Any:
+    seen = SimpleNamespace(shape=x.shape, strides=x.strides, itemsize=x.itemsize)
+    seen.data = SimpleNamespace(ptr=at)
+    seen.T = SimpleNamespace(
+        shape=x.shape[::-1], strides=x.strides[::-1], itemsize=x.itemsize, data=seen.data
+    )
+    return seen
+
+
+def test_rows_of_whole_vectors_are_read_where_they_lie() -> None:
+    assert row_step(matrix((4, 16), "float16"), 8) == 16
+    assert row_step(view(np.zeros((4, 32), np.float16)[:, :16]), 8) == 32
+    assert row_step(matrix((1, 8), "float16"), 8) == 8
+    assert row_step(matrix((5, 1), "float32"), 1) == 1
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        matrix((4, 12), "float16"),
+        matrix((4, 16), "float16", at=(1 << 20) + 2),
+        view(np.zeros((4, 20), np.float16)[:, :16]),
+        view(np.zeros((4, 32), np.float16)[:, ::2]),
+        view(np.zeros((16, 4), np.float16).T),
+        view(np.zeros((4, 16), np.float16)[::-1]),
+        view(np.broadcast_to(np.zeros(16, np.float16), (4, 16))),
+    ],
+)
+def test_others_are_not(x: Any) -> None:
+    assert row_step(x, 8) == 0
+
+
+def test_operands_lie_as_they_are_or_are_copied() -> None:
+    a, b = lying("float16", matrix((24, 16), "float16"), matrix((16, 40), "float16"))
+    assert (a.layout, a.step, a.is_copied) == (ROW, 16, False)
+    assert (b.layout, b.step, b.is_copied) == (ROW, 40, False)
+    turned = view(np.zeros((40, 16), np.float16).T)
+    assert lying("float16", matrix((24, 16), "float16"), turned)[1] == (COLUMN, 16, False)
+    a, b = lying("float16", matrix((24, 15), "float16"), matrix((15, 40), "float16"))
+    assert (a, b) == ((ROW, 16, True), (COLUMN, 16, True))
+    a, b = lying("int8", matrix((24, 32), "int8"), matrix((32, 48), "int8"))
+    assert (a, b) == ((ROW, 32, False), (COLUMN, 32, True))
+
+
+def test_sums_are_rounded_up_to_vectors_and_never_empty() -> None:
+    assert [padded("float16", k) for k in (0, 1, 8, 9)] == [8, 8, 8, 16]
+    assert [padded("float32", k) for k in (0, 1, 7)] == [1, 1, 7]
+    assert writes_wide("float16", 24)
+    assert not writes_wide("float16", 20)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (4096, 4096), (130, 700), (64, 100_000)])
+def test_every_tile_of_a_product_is_in_the_grid(rows: int, columns: int) -> None:
+    """As the kernel finds its tile: GemmIdentityThreadblockSwizzle::get_tile_offset."""
+    variant = Variant("float16", ROW, ROW, "identity", is_wide=True, tile=2)
+    x, y, z = variant.grid(rows, columns)
+    down, across = -(-rows // 128), -(-columns // 128)
+    wide = x // down
+    found = {(i // wide, j * wide + i % wide) for i in range(x) for j in range(y)}
+    assert z == 1
+    assert {(i, j) for i in range(down) for j in range(across)} <= found
+
+
+def test_the_largest_tile_that_fills_the_card_is_taken() -> None:
+    assert default_tile("float16", 8192, 8192, 132) == 0
+    assert default_tile("float16", 64, 64, 132) == 3
