@@ -155,6 +155,15 @@ class Device(Address):
         """Its compute capability, as 9.0; 0 where there is none, and before its first context."""
         return self._supervisor.health.capability
 
+    @property
+    def limit_bytes(self) -> int | None:
+        """What the buffers of its next context may take; None for all. `memory.limit` sets both."""
+        return self._supervisor.limit_bytes
+
+    @limit_bytes.setter
+    def limit_bytes(self, nbytes: int | None) -> None:
+        self._supervisor.limit_bytes = nbytes
+
     def probe(self) -> None:
         """Try a context where the circuit has been open for long enough; returns at once."""
         self._supervisor.wake()

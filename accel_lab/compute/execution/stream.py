@@ -6,7 +6,7 @@ is met, so a program that stays on one stream never pays for one.
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 
 class NativeStream(Protocol):
@@ -92,7 +92,13 @@ class Stream:
 
 
 class Storage:
-    """One allocation and the streams that use it; views of it share it."""
+    """One allocation and the streams that use it; views of it share it.
+
+    Attributes:
+        kind: what makes such memory again; "" where it is the pool's, as most is.
+    """
+
+    kind: ClassVar[str] = ""
 
     __slots__ = (
         "home",

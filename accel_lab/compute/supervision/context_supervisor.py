@@ -104,6 +104,8 @@ class ContextSupervisor:
         self.cause: AccelError | None = None
         self.process: BoundProcess | None = None
         self.events = services.events
+        self.limit_bytes = services.limit_bytes
+        """What the next context's buffers may take; None for all that its device has."""
         self._index = index
         self._services = services
         self._link: Link | None = None
@@ -162,7 +164,7 @@ class ContextSupervisor:
                 services.backend,
                 process.index,
                 self.requests.generation,
-                services.limit_bytes,
+                self.limit_bytes,
                 services.spill_bytes,
                 services.spin_s,
                 services.fuse,
