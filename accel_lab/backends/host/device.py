@@ -149,6 +149,10 @@ class HostBackend:
         """Return memory; raises MemoryError."""
         return np.empty(nbytes, np.uint8)
 
+    def unkept(self) -> str:
+        """Return nothing: any process can be stopped."""
+        return ""
+
     def pinned(self) -> tuple[int, int, int, int, int]:
         """Return nothing: main memory is as it is."""
         return 0, 0, 0, 0, 0

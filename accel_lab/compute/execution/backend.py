@@ -242,6 +242,9 @@ class Backend(Memory, Streams, Copies, UserCode, Protocol):
     ipc: IpcCopies | None
     peers: PeerMemory | None
 
+    def unkept(self) -> str:
+        """Return why this process cannot be kept while its device is away; "" where it can."""
+
     def explain(self, error: BaseException, library: str) -> AccelError | Poison:
         """Translate what a library raised; the one place where foreign codes are mapped."""
 

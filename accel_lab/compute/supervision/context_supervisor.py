@@ -58,7 +58,9 @@ from accel_lab.compute.wire.side_channel import (
     Downward,
     DropSegment,
     Expired,
+    Flush,
     Heartbeat,
+    Look,
     Recorded,
     Segment,
     StartFailed,
@@ -202,6 +204,7 @@ class ContextSupervisor:
 
     def stop(self, refusal: AccelError) -> None:
         """End the context for good: everything unanswered gets `refusal`."""
+        ends = self.process is not None and self._ends_by_itself(self.process)
         link, process = self._let_go()
         in_flight = None
         while in_flight is None:  # another thread may be connecting it
@@ -210,7 +213,7 @@ class ContextSupervisor:
         if link is not None and link is not current:
             link.close()
         if process is not None:
-            if self.requests.handles.has_closing:
+            if self.requests.handles.has_closing and ends:
                 process.may_end = True
                 self._services.event_loop.call_later(CLOSING_LIMIT_S, process.kill)
             else:
@@ -232,13 +235,22 @@ class ContextSupervisor:
             in_flight = self.requests.connection.rest(link, refusal)
             if in_flight is None:
                 return None
+            ends = self.process is not None and self._ends_by_itself(self.process)
             _, process = self._let_go()
         assert process is not None
+        self.emptied()
+        self._services.event_loop.call_later(END_LIMIT_S if ends else 0.0, process.kill)
+        return in_flight, process
+
+    def emptied(self) -> None:
+        """The device was given back in order: it holds nothing; any thread."""
         self._urgent.drop()
         self.sampler.emptied()
         self.health.emptied()
-        self._services.event_loop.call_later(END_LIMIT_S, process.kill)
-        return in_flight, process
+
+    def _ends_by_itself(self, process: BoundProcess) -> bool:
+        """Whether a process can be left to end, once its link is closed."""
+        return process.before_kill is None and not self.suspension.of_process.is_frozen
 
     def open_circuit(self, cause: AccelError | None) -> None:
         """Refuse every request until `reset`, or until a probe after the window succeeds."""
@@ -259,6 +271,7 @@ class ContextSupervisor:
         with self._taking:
             link, process = self._link, self.process
             self._link = self.process = None
+            self.suspension.of_process.forget()
         return link, process
 
     @property
@@ -277,12 +290,16 @@ class ContextSupervisor:
     def _ask(self, packet: Downward) -> bool:
         """Send a control packet; whether there is a context to answer it."""
         process = self.process
-        return process is not None and process.tell(packet)
+        return process is not None and not self._is_deaf(packet) and process.tell(packet)
+
+    def _is_deaf(self, packet: Downward) -> bool:
+        """Whether the context is frozen and cannot look at anything."""
+        return self.suspension.of_process.is_frozen and isinstance(packet, Look | Flush)
 
     def tell(self, packet: Downward, *fds: int) -> None:
         """Send a control packet to the context, if there is one; any thread."""
         process = self.process
-        if process is not None:
+        if process is not None and not self._is_deaf(packet):
             process.tell(packet, *fds)
 
     def segment_made(self, segment: Any) -> None:
@@ -535,6 +552,8 @@ class ContextSupervisor:
         try:
             # A notebook that was stopped, or held the interpreter's lock for long, heard nothing.
             self.health.unheard(time.monotonic() - due)
+            if self.suspension.of_process.is_frozen:
+                self.health.unheard(self.health.silent_s)
             silent = self.health.silent_s
             if silent > HEARTBEAT_LIMIT_S:
                 why = f"it has given no sign of life for {silent:.0f} s"

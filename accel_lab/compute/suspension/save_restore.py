@@ -99,6 +99,20 @@ class SaveRestore:
             self._files[:] = [Stripes(fds)]
             self._arrival.notify_all()
 
+    def counted(self) -> tuple[int, int, int, str]:
+        """Return how many buffers and objects there are, and how much they take.
+
+        Last comes why the process cannot be kept as it is; "" where it can.
+        """
+        context = self._context
+        buffers = sum(one.storage is not None for one in context.table.buffers())
+        spaces = context.service(Workspaces).spaces().values()
+        objects = sum(len(one.state().serials) for one in spaces)
+        why = context.backend.unkept()
+        if context.backend.ipc is not None and context.table.things("collective"):
+            why = "it has a communicator, by which other devices' memory is open"
+        return buffers, objects, context.used_bytes, why
+
     def save(self, room_bytes: int, *, drop: bool) -> Saved:
         """Copy all that the context holds to the host.
 

@@ -164,6 +164,10 @@ class CudaDevice:
         """
         return self._pinned_pool.array(nbytes)
 
+    def unkept(self) -> str:
+        """Say so where it has another process's memory open, which CUDA's checkpoint refuses."""
+        return "it has memory of another process open (CUDA IPC)" if self._opened else ""
+
     def pinned(self) -> tuple[int, int, int, int, int]:
         """Return how much host memory is page-locked; any thread."""
         return self._pinned.nbytes, *self._pinned_pool.counted()
