@@ -139,6 +139,7 @@ def test_standing_still_is_no_hang(lab: System, cpu: Device) -> None:
     supervisor.health._heard -= 1000.0  # as if it had stood still for so long
 
     def watch() -> None:
+        assert supervisor.process is not None
         supervisor._watch(supervisor.process)
         watched.set()
 
