@@ -79,7 +79,12 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"assembly", "cluster"},
     ),
     "blueprints": ({EVERY_OTHER}, {"agents", "serving"}),
-    "libraries": ({"authoring"}, {EVERY_OTHER}, {"array", "module"}, {"attention", "fft"}),
+    "libraries": (
+        {"authoring"},
+        {EVERY_OTHER},
+        {"array", "memory", "module"},
+        {"attention", "fft"},
+    ),
     "backends/cuda": (
         {"activity", "completion", "support"},
         {"device"},
@@ -87,7 +92,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"array"},
         {EVERY_OTHER},
         {"dnn", "graph"},
-        {"attention", "module"},
+        {"attention", "checkpoint", "memory", "module"},
         {"baseline", "loading"},
     ),
     "blueprints/language": (

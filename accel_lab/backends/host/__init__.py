@@ -72,6 +72,6 @@ def open_backend(index: int) -> "Backend":
 
 def process_keeper(index: int) -> "ProcessKeeper":  # noqa: ARG001 - all are alike
     """Return what stops a context process, and has it go on."""
-    from accel_lab.backends.host.stopping import HostProcessKeeper
+    from accel_lab.backends.host.machine.stopping import HostProcessKeeper
 
     return HostProcessKeeper()

@@ -12,9 +12,8 @@ from accel_lab.compute.execution.buffer_table import BufferTable, MemoryOwner
 from accel_lab.compute.execution.held_objects import HeldObjects
 from accel_lab.compute.execution.launch import Launch, LibraryActor, handlers_of
 from accel_lab.compute.execution.scratch import ScratchPools
-from accel_lab.compute.execution.special_memory import SpecialStorage
 from accel_lab.compute.execution.spill import Spill
-from accel_lab.compute.execution.stream import Stream
+from accel_lab.compute.execution.stream import SpecialStorage, Stream
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Operation, name_of, operands_of
 from accel_lab.compute.streams.allocators import USER_CODE, Allocator, PerActor

@@ -12,8 +12,7 @@ from accel_lab.actor.unawaited import name_of, require_plain
 from accel_lab.compute.execution.buffer_table import Buffer
 from accel_lab.compute.execution.held_objects import Kept
 from accel_lab.compute.execution.prepared_launch import Prepared
-from accel_lab.compute.execution.special_memory import SpecialMemory, SpecialStorage
-from accel_lab.compute.execution.stream import Storage, Stream
+from accel_lab.compute.execution.stream import SpecialMemory, SpecialStorage, Storage, Stream
 from accel_lab.compute.execution.worker import Worker
 from accel_lab.compute.groups.group import Group
 from accel_lab.compute.message.buffer import AccelRef, Ref

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from accel_lab.compute.arrays import torch_interop
 from accel_lab.compute.cells.workspace import Kept
 from accel_lab.compute.cells.workspace_registry import Workspaces
-from accel_lab.compute.execution.special_memory import SpecialStorage
+from accel_lab.compute.execution.stream import SpecialStorage
 from accel_lab.compute.machine.anonymous_files import in_pages
 from accel_lab.compute.message.operation import inferred
 from accel_lab.compute.message.unwritten import Refusal

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from accel_lab.compute.cells.workspace_registry import Workspaces
-from accel_lab.compute.execution.special_memory import SpecialStorage
-from accel_lab.compute.execution.stream import Storage, Stream
+from accel_lab.compute.execution.stream import SpecialStorage, Storage, Stream
 from accel_lab.compute.machine.anonymous_files import PIECE_BYTES, Stripes, in_pages, pieces
 from accel_lab.compute.process.environment import environment
 from accel_lab.compute.suspension import cell_pickle

@@ -13,7 +13,7 @@ from accel_lab.compute.arrays.dtypes import itemsize
 from accel_lab.compute.device import Device, device_first
 from accel_lab.compute.execution.buffer_table import Buffer
 from accel_lab.compute.execution.launch import Launch, LibraryActor, handles
-from accel_lab.compute.execution.special_memory import SpecialMemory, SpecialStorage
+from accel_lab.compute.execution.stream import SpecialMemory, SpecialStorage
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Spec
 from accel_lab.display.sizes import compared, size
