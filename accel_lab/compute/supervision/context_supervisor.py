@@ -15,6 +15,8 @@ from functools import partial
 from operator import attrgetter
 from typing import Any
 
+import msgspec
+
 from accel_lab.actor.reply import Reply
 from accel_lab.compute.events import lifecycle as facts
 from accel_lab.compute.lineage.markers import Explained
@@ -106,8 +108,6 @@ class ContextSupervisor:
         self.cause: AccelError | None = None
         self.process: BoundProcess | None = None
         self.events = services.events
-        self.limit_bytes = services.limit_bytes
-        """What the next context's buffers may take; None for all that its device has."""
         self._index = index
         self._services = services
         self._link: Link | None = None
@@ -123,6 +123,15 @@ class ContextSupervisor:
         self.records = DeviceRecords(name, self._ask, self._cell_of)
         self.recovery: Recovery | None = None
         self.suspension = Suspension(self, services.event_loop)
+
+    @property
+    def limit_bytes(self) -> int | None:
+        """What the next context's buffers may take; None for all that its device has."""
+        return self._services.limit_bytes
+
+    @limit_bytes.setter
+    def limit_bytes(self, nbytes: int | None) -> None:
+        self._services = msgspec.structs.replace(self._services, limit_bytes=nbytes)
 
     def is_waited_for(self) -> bool:
         """Whether others wait for what this thread is in the middle of: a finalizer asks."""
@@ -166,7 +175,7 @@ class ContextSupervisor:
                 services.backend,
                 process.index,
                 self.requests.generation,
-                self.limit_bytes,
+                services.limit_bytes,
                 services.spill_bytes,
                 services.spin_s,
                 services.fuse,
