@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from accel_lab.libraries import fft as fft
     from accel_lab.libraries import graph as graph
     from accel_lab.libraries import jit as jit
+    from accel_lab.libraries import memory as memory
     from accel_lab.libraries import module as module
     from accel_lab.libraries import primitives as primitives
     from accel_lab.libraries import rng as rng

@@ -56,7 +56,7 @@ from accel_lab.compute.supervision.restart_groups import Group, Groups, groups_o
 from accel_lab.compute.supervision.shared_services import SharedServices
 from accel_lab.compute.supervision.tree_nodes import node_of, node_of_actor
 from accel_lab.compute.supervision.unclaimed_failures import UnclaimedFailures
-from accel_lab.compute.suspension.suspension import Suspended
+from accel_lab.compute.suspension.suspended import Keep, Suspended
 from accel_lab.compute.tracing.asked import Trace, asked_for
 from accel_lab.compute.transfer.transfers import Array
 from accel_lab.errors import BackendUnavailable, InvalidArgument, NameTaken
@@ -271,7 +271,12 @@ class System(SeveralDevices, Uncopied):
         self._actors = ActorSystem(self.name, event_loop=self._event_loop, events=self.events)
         self._module = module
         self._assembly = Assembly(
-            services, module.SUPPORT, self._contents, self._copies, is_card=self.backend == "cuda"
+            services,
+            module.SUPPORT,
+            self._contents,
+            self._copies,
+            module.process_keeper,
+            is_card=self.backend == "cuda",
         )
         if store is not None:
             self._keep_journal(store, journal_bytes)
@@ -461,14 +466,17 @@ class System(SeveralDevices, Uncopied):
                 raise supervisor.requests.refusal.copy()
         return self
 
-    def suspend(self, *, drop: bool = False, timeout_s: float | None = None) -> list[Suspended]:
+    def suspend(
+        self, *, drop: bool = False, timeout_s: float | None = None, keep: Keep = "memory"
+    ) -> list[Suspended]:
         """Give the hardware back, one device after the other; `Device.suspend` says how.
 
         Raises:
             AccelError: as `Device.suspend`; the devices before that one are suspended.
             TimeoutError: as there.
         """
-        return [device.suspend(drop=drop, timeout_s=timeout_s) for device in self.devices]
+        options: Any = {"drop": drop, "timeout_s": timeout_s, "keep": keep}
+        return [device.suspend(**options) for device in self.devices]
 
     def resume(self, *, timeout_s: float = 120.0) -> None:
         """Start contexts for all devices that are suspended, together; blocks until they are up.

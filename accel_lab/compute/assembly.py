@@ -1,6 +1,6 @@
 """Put a device together: what keeps its contexts, its requests, its transfers."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -17,6 +17,7 @@ from accel_lab.compute.requests.requests import Requests
 from accel_lab.compute.supervision.context_supervisor import ContextSupervisor
 from accel_lab.compute.supervision.guests import Guests
 from accel_lab.compute.supervision.shared_services import SharedServices
+from accel_lab.compute.suspension.process_keeping import ProcessKeeper
 from accel_lab.compute.tracing.asked import UNSUSPENDED
 from accel_lab.compute.transfer.ipc_memory import IpcMemory
 from accel_lab.compute.transfer.transfers import Transfers
@@ -55,6 +56,7 @@ class Assembly:
         support: the backend's table of dtypes.
         is_card: whether a context can open what another process has on its device.
         contents, copies: the system's.
+        process_keeper: makes what keeps the process of a device, by the device's index.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class Assembly:
         support: Mapping[str, frozenset[str]],
         contents: Contents,
         copies: CopyPool,
+        process_keeper: Callable[[int], ProcessKeeper],
         *,
         is_card: bool,
     ) -> None:
@@ -75,6 +78,7 @@ class Assembly:
         self._support = support
         self._contents = contents
         self._copies = copies
+        self._process_keeper = process_keeper
         self._is_card = is_card
 
     def device(
@@ -108,6 +112,7 @@ class Assembly:
         requests.outbox.timeout_s = options.timeout_s
         supervisor.requests = requests
         supervisor.reopen_after_s = options.reopen_after_s
+        supervisor.suspension.of_process.keeper = self._process_keeper(index)
         if elsewhere:
             supervisor.suspension.refusal = (
                 f"{name} is on another machine, which has no way to keep what it holds here"

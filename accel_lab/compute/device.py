@@ -33,7 +33,7 @@ from accel_lab.compute.output import cell_origin
 from accel_lab.compute.process.environment import OWN, UNKNOWN, environment
 from accel_lab.compute.requests.message_cache import MessageCache
 from accel_lab.compute.residency.resident import Released, Resident, look, release_frames
-from accel_lab.compute.suspension.suspension import Suspended
+from accel_lab.compute.suspension.suspended import Keep, Suspended
 from accel_lab.compute.transfer import file_transfer
 from accel_lab.compute.transfer.first_values import first_values
 from accel_lab.compute.transfer.transfers import KEPT_BYTES, Array, Copied, Transfers
@@ -154,6 +154,15 @@ class Device(Address):
     def capability(self) -> float:
         """Its compute capability, as 9.0; 0 where there is none, and before its first context."""
         return self._supervisor.health.capability
+
+    @property
+    def limit_bytes(self) -> int | None:
+        """What the buffers of its next context may take; None for all. `memory.limit` sets both."""
+        return self._supervisor.limit_bytes
+
+    @limit_bytes.setter
+    def limit_bytes(self, nbytes: int | None) -> None:
+        self._supervisor.limit_bytes = nbytes
 
     def probe(self) -> None:
         """Try a context where the circuit has been open for long enough; returns at once."""
@@ -597,7 +606,9 @@ class Device(Address):
             text = f"{self.name} is {state}: there is no context to replace yet; "
             cell_origin.current().say(f"{text}queued messages stay queued.")
 
-    def suspend(self, *, drop: bool = False, timeout_s: float | None = None) -> Suspended:
+    def suspend(
+        self, *, drop: bool = False, timeout_s: float | None = None, keep: Keep = "memory"
+    ) -> Suspended:
         """Give the hardware back, and keep on the host what the device holds.
 
         Waits for what was sent before, copies every buffer and pickles the objects of `%%gpu`
@@ -606,13 +617,18 @@ class Device(Address):
         handles. What is sent meanwhile waits. A device that is suspended stays so, and one whose
         circuit is open has nothing to give back. Blocks; any thread.
 
+        With `keep="process"` the process is kept, and stands still: what does not pickle is there
+        afterwards, too, as generators, open files and threads. On `cuda` the driver moves the
+        memory of the card to the host (CUDA's checkpoint), which takes two to four times as long.
+
         Parameters:
             drop: give up what cannot be kept: objects that do not pickle, buffers for which the
                 host has no room. Otherwise that is refused before anything is lost.
             timeout_s: how long to wait for what runs; None for ever.
+            keep: "memory" or "process".
 
         Returns:
-            Suspended: how much waits on the host, and what was dropped.
+            Suspended: how much waits on the host, what was dropped, and which way was gone.
 
         Raises:
             CannotKeep: something would be lost; nothing changed. `lost` names it.
@@ -620,7 +636,7 @@ class Device(Address):
             TimeoutError: not in time; nothing changed.
             SystemClosed: its system is closed.
         """
-        return self._supervisor.suspension.suspend(timeout_s, drop=drop)
+        return self._supervisor.suspension.suspend(timeout_s, drop=drop, keep=keep)
 
     def resume(self, *, timeout_s: float = 120.0) -> None:
         """Start a context for a suspended device, with all that was kept; blocks until it is up.

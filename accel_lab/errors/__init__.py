@@ -246,7 +246,10 @@ class CannotKeep(AccelError, fields=("lost",)):
         lost: why, by the name of each such thing.
     """
 
-    remedy = "Delete or free what lost names, or give it up with suspend(drop=True)."
+    remedy = (
+        'Delete or free what lost names, keep all with suspend(keep="process"), or give it up with '
+        "suspend(drop=True)."
+    )
     lost: dict[str, str]
 
 

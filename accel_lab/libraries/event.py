@@ -4,7 +4,6 @@ A library enqueues on a stream of its own. An event is recorded behind what a st
 device, was sent before. On `cuda` it is a CUDA event, on `host` the moment at which that was done.
 """
 
-import pickle
 from collections.abc import Iterator
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -15,8 +14,8 @@ from accel_lab.compute.execution.stream import Stream
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.handle import Handle
 from accel_lab.compute.message.operation import Operation, Spec
-from accel_lab.compute.wire.codec import Answer
 from accel_lab.errors import InvalidArgument
+from accel_lab.libraries.authoring.answer import answer
 from accel_lab.libraries.authoring.function import function
 from accel_lab.libraries.authoring.operand import array_of
 from accel_lab.library_modules import LIBRARIES
@@ -241,7 +240,7 @@ class EventActor(LibraryActor):
     @handles(Query)
     def query(self, m: Query, launch: Launch) -> None:
         """Look at once."""
-        _answer(launch, self.lib.reached(array_of(m.event).mark))
+        answer(launch, self.lib.reached(array_of(m.event).mark))
 
     @handles(Synchronize)
     def synchronize(self, m: Synchronize, launch: Launch) -> None:
@@ -263,7 +262,7 @@ class EventActor(LibraryActor):
         marks = [array_of(event).mark for event in events]
         launch.poll(
             lambda: all(self.lib.reached(mark) for mark in marks),
-            lambda: _answer(launch, tell(*marks)),
+            lambda: answer(launch, tell(*marks)),
         )
 
     @handles(Token)
@@ -292,13 +291,6 @@ class EventActor(LibraryActor):
     def _others(self) -> Iterator[Stream]:
         """Yield all streams of this context but the actor's own."""
         return (one for one in list(self.context.streams.values()) if one is not self.stream)
-
-
-def _answer(launch: Launch, value: object) -> None:
-    """Answer with a value that is at hand, whatever the streams are at."""
-    report = Answer(launch.seq, pickle.dumps(value), True, [])  # noqa: FBT003
-    launch.finish = lambda: [report]
-    launch.at_once = True
 
 
 def _require_stream(m: Record | Wait) -> None:

@@ -82,7 +82,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
     "libraries": (
         {"authoring"},
         {EVERY_OTHER},
-        {"array", "module"},
+        {"array", "memory", "module"},
         {"attention", "fft", "tensorrt"},
     ),
     "backends/cuda": (
@@ -92,7 +92,8 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"array"},
         {EVERY_OTHER},
         {"dnn", "graph"},
-        {"attention", "cutlass", "module"},
+        {"array", "memory", "module"},
+        {"attention", "fft", "tensorrt"},
         {"baseline", "loading"},
     ),
     "blueprints/language": (

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from accel_lab.backends.cuda.activity import CuptiActivity
     from accel_lab.compute.execution.backend import Backend
     from accel_lab.compute.peers.link import Link
+    from accel_lab.compute.suspension.process_keeping import ProcessKeeper
 
 __all__ = [
     "SUPPORT",
@@ -28,6 +29,7 @@ __all__ = [
     "open_backend",
     "peer_links",
     "preload",
+    "process_keeper",
     "versions",
 ]
 
@@ -105,6 +107,13 @@ def open_backend(index: int) -> "Backend":
     from accel_lab.backends.cuda.device.device import CudaDevice
 
     return CudaDevice(index)
+
+
+def process_keeper(index: int) -> "ProcessKeeper":
+    """Return what has a context process give its card back, and take it again."""
+    from accel_lab.backends.cuda.checkpoint import CudaProcessKeeper
+
+    return CudaProcessKeeper(index)
 
 
 def _has(project: str) -> bool:

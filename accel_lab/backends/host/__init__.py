@@ -13,6 +13,7 @@ from accel_lab.backends.host.support import SUPPORT
 if TYPE_CHECKING:
     from accel_lab.compute.execution.backend import Backend
     from accel_lab.compute.peers.link import Link
+    from accel_lab.compute.suspension.process_keeping import ProcessKeeper
 
 __all__ = [
     "SUPPORT",
@@ -22,6 +23,7 @@ __all__ = [
     "open_backend",
     "peer_links",
     "preload",
+    "process_keeper",
     "versions",
 ]
 
@@ -66,3 +68,10 @@ def open_backend(index: int) -> "Backend":
     from accel_lab.backends.host.device import HostBackend
 
     return HostBackend(index)
+
+
+def process_keeper(index: int) -> "ProcessKeeper":  # noqa: ARG001 - all are alike
+    """Return what stops a context process, and has it go on."""
+    from accel_lab.backends.host.machine.stopping import HostProcessKeeper
+
+    return HostProcessKeeper()

@@ -127,6 +127,10 @@ class HostBackend:
         """Give the system what is kept of NumPy's memory for later."""
         host_heap.give_back()
 
+    def idle_bytes(self) -> int:
+        """Return nothing: what the heap holds is the process's, and nobody counts it."""
+        return 0
+
     def climbing(self, make_room: MakeRoom) -> AbstractContextManager[None]:  # noqa: ARG002 - as cuda
         """Do nothing: NumPy's allocations fail when the machine has no memory left."""
         return nullcontext()
@@ -144,6 +148,14 @@ class HostBackend:
     def host_memory(self, nbytes: int) -> Any:
         """Return memory; raises MemoryError."""
         return np.empty(nbytes, np.uint8)
+
+    def unkept(self) -> str:
+        """Return nothing: any process can be stopped."""
+        return ""
+
+    def pinned(self) -> tuple[int, int, int, int, int]:
+        """Return nothing: main memory is as it is."""
+        return 0, 0, 0, 0, 0
 
     def explain(self, error: BaseException, library: str) -> AccelError | Poison:
         """Translate what NumPy or SciPy raised: no memory, or a library that failed."""

@@ -1,5 +1,6 @@
 """Arrays between the notebook and the device: small ones in the message, others in the arena."""
 
+import math
 import pickle
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from accel_lab.compute.actors import offered_memory, things
+from accel_lab.compute.arrays.dtypes import itemsize
 from accel_lab.compute.execution.launch import Launch, LibraryActor, handles
 from accel_lab.compute.message.builtin import (
     FAILED,
@@ -64,12 +66,19 @@ class UploadActor(LibraryActor):
     @handles(Allocate)
     def allocate(self, m: Allocate, launch: Launch) -> None:
         """Allocate only."""
-        if not m.axes:
+        if not m.axes and not m.kind:
             launch.write()
             return
-        shape = tuple(m.shape[axis] for axis in m.axes)
-        array, _ = self.context.allocate(shape, m.dtype, launch.seq)
-        launch.take(array.transpose([m.axes.index(axis) for axis in range(len(shape))]))
+        axes = m.axes or tuple(range(len(m.shape)))
+        shape, order = tuple(m.shape[axis] for axis in axes), [axes.index(i) for i in sorted(axes)]
+        if not m.kind:
+            array, _ = self.context.allocate(shape, m.dtype, launch.seq)
+            launch.take(array.transpose(order))
+            return
+        nbytes = math.prod(shape) * itemsize(m.dtype)
+        storage = self.context.allocate_special(m.kind, nbytes, launch.label, launch.seq)
+        array = storage.memory.array(shape, m.dtype).transpose(order)
+        launch.adopt(launch.result, array, m.shape, m.dtype, storage)
 
     @handles(TakeBack)
     def take_back(self, m: TakeBack, _: Launch) -> None:
@@ -181,8 +190,9 @@ class DownloadActor(LibraryActor):
         x = launch.read(m.x)
         self.context.backend.download(x, target)
         if m.with_axes:
-            seq, axes = launch.seq, _axes_of(x)
-            launch.finish = lambda: answer_parts(seq, pickle.dumps(axes))
+            seq, axes, of = launch.seq, _axes_of(x), m.x.storage
+            placed = None if axes is None else (axes, of.kind)
+            launch.finish = lambda: answer_parts(seq, pickle.dumps(placed))
 
     @handles(Offer)
     def offer(self, m: Offer, launch: Launch) -> None:

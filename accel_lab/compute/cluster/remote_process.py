@@ -50,6 +50,7 @@ class RemoteProcess:
         self.generation = 0
         self.reaped = False
         self.may_end = False
+        self.before_kill: Callable[[], None] | None = None
         self.status = ""
         self.failed = ""
         self.started = time.monotonic()

@@ -57,7 +57,7 @@ class BuffersRebuilt(Event, frozen=True):
 class DeviceSuspended(Event, frozen=True):
     """A device has given its hardware back; what it held is kept on the host.
 
-    `lost` names what could not be kept and was to be dropped.
+    `lost` names what could not be kept and was to be dropped; `keep` is as in `suspend`.
     """
 
     device: str
@@ -67,6 +67,7 @@ class DeviceSuspended(Event, frozen=True):
     nbytes: int
     lost: tuple[str, ...]
     seconds: float
+    keep: str = "memory"
 
 
 class DeviceResumed(Event, frozen=True):

@@ -62,6 +62,9 @@ class Memory(Protocol):
     def trim(self) -> None:
         """Give the device what the pool holds unused."""
 
+    def idle_bytes(self) -> int:
+        """Return what the pool holds unused; any thread."""
+
     def others(self) -> tuple[tuple[str, int], ...]:
         """Return what other processes have of the device, `(name, bytes)`, as far as is known."""
 
@@ -131,6 +134,9 @@ class Copies(Protocol):
 
     def host_memory(self, nbytes: int) -> Any:
         """Return host memory fit for fast copies, a uint8 array; raises MemoryError."""
+
+    def pinned(self) -> tuple[int, int, int, int, int]:
+        """Return how much host memory is page-locked, as `PinnedState` has it; any thread."""
 
     def upload(self, array: Any, offset_bytes: int, source: Any) -> None:
         """Copy host bytes into an array's memory, in order on the active stream.
@@ -235,6 +241,9 @@ class Backend(Memory, Streams, Copies, UserCode, Protocol):
     libraries: dict[str, Callable[[], Any]]
     ipc: IpcCopies | None
     peers: PeerMemory | None
+
+    def unkept(self) -> str:
+        """Return why this process cannot be kept while its device is away; "" where it can."""
 
     def explain(self, error: BaseException, library: str) -> AccelError | Poison:
         """Translate what a library raised; the one place where foreign codes are mapped."""

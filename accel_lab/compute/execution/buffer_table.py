@@ -229,6 +229,11 @@ class BufferTable:
             self.used_bytes += storage.nbytes
         return buffer
 
+    def resize(self, storage: Storage, nbytes: int) -> None:
+        """Note that memory which is in use takes more, or less, by now."""
+        self.used_bytes += nbytes - storage.nbytes
+        storage.nbytes = nbytes
+
     def fail(self, id_: int, root: int) -> None:
         """Note that the message that should have made `id_` failed because of `root`."""
         buffer = self.mention(id_)

@@ -13,7 +13,7 @@ from accel_lab.compute.execution.held_objects import HeldObjects
 from accel_lab.compute.execution.launch import Launch, LibraryActor, handlers_of
 from accel_lab.compute.execution.scratch import ScratchPools
 from accel_lab.compute.execution.spill import Spill
-from accel_lab.compute.execution.stream import Stream
+from accel_lab.compute.execution.stream import SpecialStorage, Stream
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Operation, name_of, operands_of
 from accel_lab.compute.streams.allocators import USER_CODE, Allocator, PerActor
@@ -187,6 +187,32 @@ class Context:
         if nbytes <= self.limit_bytes and self.spill.make_room(has_room, now):
             return array, nbytes
         raise self.out_of_memory(nbytes) from cause
+
+    def allocate_special(self, kind: str, nbytes: int, label: str, now: int) -> SpecialStorage:
+        """Have a library make memory as its `kind` says, on the active stream.
+
+        Raises:
+            OutOfMemory: there is no room for it.
+        """
+        assert self.active is not None
+        memory = self.actors[kind.partition(" ")[0]].memory_of(kind, nbytes, now)
+        return SpecialStorage(self.active, memory, label, self.held)
+
+    def make_room(self, nbytes: int, now: int, free_bytes: Callable[[], int]) -> None:
+        """Have so much memory free, as told, of which a library makes something itself.
+
+        Raises:
+            OutOfMemory: there is no such room.
+        """
+
+        def has_room() -> bool:
+            return nbytes <= min(free_bytes(), self.free_bytes())
+
+        if self.table.changed:
+            self.table.measure()
+        possible = nbytes <= self.limit_bytes
+        if not (has_room() or (possible and self.spill.make_room(has_room, now))):
+            raise self.out_of_memory(nbytes)
 
     def take(self, shape: tuple[int, ...], dtype: str) -> tuple[Any, MemoryError | None]:
         """Return an array where there is room, else None and what the pool has raised."""

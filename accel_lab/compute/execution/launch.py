@@ -12,7 +12,7 @@ from accel_lab.actor.unawaited import name_of, require_plain
 from accel_lab.compute.execution.buffer_table import Buffer
 from accel_lab.compute.execution.held_objects import Kept
 from accel_lab.compute.execution.prepared_launch import Prepared
-from accel_lab.compute.execution.stream import Storage, Stream
+from accel_lab.compute.execution.stream import SpecialMemory, SpecialStorage, Storage, Stream
 from accel_lab.compute.execution.worker import Worker
 from accel_lab.compute.groups.group import Group
 from accel_lab.compute.message.buffer import AccelRef, Ref
@@ -271,6 +271,15 @@ class Launch:
     ) -> None:
         """Enter an array that a user's function made."""
         self._enter(id_, array, shape, dtype, storage)
+
+    def take_special(self, memory: SpecialMemory) -> Any:
+        """Make the result the array at the begin of such memory, and return it."""
+        spec = self._one()
+        shape = self._shape(spec, None)
+        array = memory.array(shape, spec.dtype)
+        storage = SpecialStorage(self.stream, memory, self.label, self.context.held)
+        self._enter(self.result, array, shape, spec.dtype, storage)
+        return array
 
     def keep(self, thing: Any, nbytes: int | None = None, *, result: str = "") -> None:
         """Make the result a thing that is no array: a compiled kernel, a plan, a state.
@@ -605,6 +614,20 @@ class LibraryActor:
             text = f"{self.library} has no restore, and so makes no {kind} of a checkpoint"
             raise LibraryError(text, library=self.library, name="NO_RESTORE")
         return restore(kind, made_of)
+
+    def memory_of(self, kind: str, nbytes: int, now: int) -> SpecialMemory:
+        """Make memory as its `kind` says, of which the first `nbytes` are in use.
+
+        Parameters:
+            now: the message for which; what it names stays where it is.
+
+        Raises:
+            LibraryError: this library makes none.
+            OutOfMemory: there is no room for it.
+        """
+        del nbytes, now
+        text = f"{self.library} has no memory_of, and so makes no memory {kind!r}"
+        raise LibraryError(text, library=self.library, name="NO_MEMORY_OF")
 
     def forget_addresses(self) -> None:
         """Forget where buffers lie: one has lost its memory, and may come back elsewhere."""

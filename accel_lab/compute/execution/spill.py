@@ -134,6 +134,7 @@ class Spill:
         storage = buffer.storage
         return (
             storage is not None
+            and not storage.kind
             and 0 < storage.nbytes <= self._limit - self.held_bytes
             and _references(buffer) == self._alone
             and self._context.backend.is_whole(buffer.array)

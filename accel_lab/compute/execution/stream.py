@@ -6,7 +6,10 @@ is met, so a program that stays on one stream never pays for one.
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+if TYPE_CHECKING:
+    from accel_lab.compute.execution.held_objects import HeldObjects
 
 
 class NativeStream(Protocol):
@@ -92,7 +95,13 @@ class Stream:
 
 
 class Storage:
-    """One allocation and the streams that use it; views of it share it."""
+    """One allocation and the streams that use it; views of it share it.
+
+    Attributes:
+        kind: what makes such memory again; "" where it is the pool's, as most is.
+    """
+
+    kind: ClassVar[str] = ""
 
     __slots__ = (
         "home",
@@ -150,3 +159,59 @@ class Storage:
         for reader, operation in self.readers.items():
             if reader is not home:
                 home.after(reader, operation)
+
+
+class SpecialMemory(Protocol):
+    """Memory that is not the pool's: a library makes it, and makes it again after a loss.
+
+    It stays where it is when memory is short, and is free when nothing has this any more, nor its
+    arrays.
+
+    Attributes:
+        used_bytes: how much of it, from its begin, is in use.
+    """
+
+    used_bytes: int
+
+    @property
+    def nbytes(self) -> int:
+        """How much it takes on the device."""
+
+    @property
+    def kind(self) -> str:
+        """What makes such memory again: the library's name, a space, and what that understands."""
+
+    def array(self, shape: tuple[int, ...], dtype: str) -> Any:
+        """Return the array in C order at its begin."""
+
+
+class SpecialStorage(Storage):
+    """The storage of such memory.
+
+    Parameters:
+        held: keeps the memory until the streams are behind its last use.
+    """
+
+    __slots__ = ("_held", "memory")
+
+    def __init__(
+        self, home: Stream, memory: SpecialMemory, label: str, held: "HeldObjects"
+    ) -> None:
+        super().__init__(home, memory.nbytes, label)
+        self.memory = memory
+        self._held = held
+
+    @property
+    def kind(self) -> str:  # type: ignore[override]
+        """What makes such memory again."""
+        return self.memory.kind
+
+    @property
+    def whole(self) -> Any:
+        """All of it that is in use, as bytes."""
+        return self.memory.array((self.memory.used_bytes,), "uint8")
+
+    def release(self) -> None:
+        """Let go of the memory after every use of it."""
+        super().release()
+        self._held.add(0, self.home, self.memory)

@@ -101,7 +101,7 @@ class Checkpoint(msgspec.Struct, frozen=True, array_like=True, tag=-8):
     """The contents of a buffer after request `seq` are kept under `key`, in C order.
 
     In memory its `axes` follow each other in this order, from the longest strides to the shortest;
-    without any it is in C order.
+    without any it is in C order. `kind` makes such memory, as `Storage` has it.
     """
 
     id: int
@@ -110,6 +110,7 @@ class Checkpoint(msgspec.Struct, frozen=True, array_like=True, tag=-8):
     shape: tuple[int, ...]
     dtype: str
     axes: tuple[int, ...] = ()
+    kind: str = ""
 
 
 class Rebuilt(msgspec.Struct, frozen=True, array_like=True, tag=-9):

@@ -121,6 +121,11 @@ class Step(msgspec.Struct, frozen=True, gc=False):
         return _layouts()[self.tag].runs_user_code
 
     @property
+    def spoils(self) -> bool:
+        """Whether what it writes is not as it should be when it fails."""
+        return _layouts()[self.tag].spoils
+
+    @property
     def in_arena(self) -> bool:
         """Whether it takes bytes from the arena, whose place is over by now."""
         return self.effects.in_arena
@@ -135,6 +140,7 @@ class _Layout(NamedTuple):
     shares: int
     opaque: str
     runs_user_code: bool
+    spoils: bool
     asked_by: tuple[int, ...]
 
 
@@ -184,7 +190,7 @@ def size_of(parts: Collection[bytes]) -> int:
 def changes_of(step: Step) -> tuple[int, ...]:
     """Return the buffers that are not as they should be if this fails, as `Operation.changes`."""
     if step.tag != RUN:
-        return () if step.tag == UPLOAD else step.writes
+        return () if step.tag == UPLOAD or not step.spoils else step.writes
     return step.writes if _said_writes(decode(step.data)[3]) is not None else ()
 
 
@@ -273,6 +279,7 @@ def _layout(kind: type[Operation[Any]]) -> _Layout:
         at.get(kind.aliased, 0),
         kind.opaque or (OF_SEVERAL if kind.grouped else ""),
         kind.runs_user_code,
+        kind.spoils,
         (0,) if results is None else tuple(at.get(name, 0) for name in results.asked_by),
     )
 

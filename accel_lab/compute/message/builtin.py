@@ -57,12 +57,13 @@ class Put(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=2):
 
 
 class Allocate(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=3):
-    """Make a buffer whose contents uploads will write; its `axes` are as in a `Checkpoint`."""
+    """Make a buffer whose contents uploads will write; `axes`, `kind` are as in a `Checkpoint`."""
 
     library: ClassVar[str] = "upload"
     shape: tuple[int, ...]
     dtype: str
     axes: tuple[int, ...] = ()
+    kind: str = ""
 
     def infer(self) -> Spec:
         """Return the shape and dtype that were given."""
@@ -253,8 +254,9 @@ OF_TABLE = frozenset((Free, Withhold, Release, CellBegan))
 class Download(Operation[Any], frozen=True, array_like=True, eq=False, tag=5):
     """Copy `x` in C order into the arena.
 
-    The answer is nothing, or with `with_axes` the axes of `x` as in a `Checkpoint`: None where its
-    elements do not follow each other in memory. `nbytes` is for who carries the bytes on.
+    The answer is nothing, or with `with_axes` the axes of `x` and its memory's kind, as in a
+    `Checkpoint`: None where its elements do not follow each other in memory. `nbytes` is for who
+    carries the bytes on.
     """
 
     library: ClassVar[str] = "download"

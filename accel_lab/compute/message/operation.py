@@ -74,6 +74,7 @@ class Operation(Message[R], frozen=True, array_like=True, eq=False):
         lacking: what to do where a backend has it for no dtype at all.
         timeout_s: how long it may execute when nobody says otherwise.
         written: the field of the buffers that it changes, if there is such a field.
+        spoils: whether what it writes is not as it should be when it fails.
         aliased: the field of the buffer whose memory the result shares.
         viewing: where the result may also be a copy, the field by which that is refused.
         asked_by: of several results those that are not always made, with the field that asks for
@@ -92,6 +93,7 @@ class Operation(Message[R], frozen=True, array_like=True, eq=False):
     lacking: ClassVar[str] = ""
     timeout_s: ClassVar[float | None] = DEFAULT_TIMEOUT_S
     written: ClassVar[str] = "out"
+    spoils: ClassVar[bool] = True
     aliased: ClassVar[str] = ""
     viewing: ClassVar[str] = ""
     asked_by: ClassVar[Mapping[str, str]] = {}
@@ -119,14 +121,17 @@ class Operation(Message[R], frozen=True, array_like=True, eq=False):
 
     def changes(self) -> tuple[AccelRef, ...]:
         """Return the buffers that are not as they should be if this fails."""
+        return self._written() if self.spoils else ()
+
+    def overwrites(self) -> tuple[AccelRef, ...]:
+        """Return the operands that this writes: what reads them has to come before or after it."""
+        return self.changes() if self.spoils else self._written()
+
+    def _written(self) -> tuple[AccelRef, ...]:
         value = getattr(self, self.written, None)
         if value is None:
             return ()
         return tuple(filter(_is_given, value)) if isinstance(value, tuple) else (value,)
-
-    def overwrites(self) -> tuple[AccelRef, ...]:
-        """Return the operands that this writes: what reads them has to come before or after it."""
-        return self.changes()
 
     def only_reads(self) -> tuple[AccelRef, ...]:
         """Return the buffers for which a copy would do as well: those that this never writes."""

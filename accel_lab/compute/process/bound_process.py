@@ -29,6 +29,7 @@ class BoundProcess(Protocol):
         index: of the device that it drives, on its machine.
         place: the machine, if that is another one; else "".
         pid: its number there; 0 until it is known.
+        before_kill: what is to happen before it is killed, if something is; it may block.
         may_end: whether it ends by itself, or is killed by others, when its system is closed.
         reaped, status: whether it has ended, and how.
         failed: why it could not start, if it has said so.
@@ -42,6 +43,7 @@ class BoundProcess(Protocol):
     generation: int
     reaped: bool
     may_end: bool
+    before_kill: Callable[[], None] | None
     status: str
     failed: str
     started: float

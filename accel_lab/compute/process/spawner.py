@@ -12,6 +12,7 @@ import select
 import signal
 import socket
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -61,6 +62,8 @@ class ContextProcess:
         self.reaped = False
         self.may_end = False
         """Whether it ends by itself, or is killed by others, when its system is closed."""
+        self.before_kill: Callable[[], None] | None = None
+        """What is to happen before it is killed, if something is; it may block."""
         self.status = ""
         self.failed = ""
         """Why it could not start, if it has said so."""
@@ -108,6 +111,21 @@ class ContextProcess:
     def kill(self) -> None:
         """End the process now; it is reaped when it is gone. Harmless when it already is."""
         self._doomed = True
+        before, self.before_kill = self.before_kill, None
+        if before is None:
+            self._kill()
+        else:
+            name = f"accel_lab end of process {self.pid}"
+            threading.Thread(target=self._kill_behind, args=(before,), name=name).start()
+
+    def _kill_behind(self, before: Callable[[], None]) -> None:
+        try:
+            with contextlib.suppress(Exception):  # however that goes, it ends
+                before()
+        finally:
+            self._kill()
+
+    def _kill(self) -> None:
         if self._pidfd >= 0 and not self.reaped:
             with contextlib.suppress(ProcessLookupError):  # it has exited and is being reaped
                 signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)

@@ -643,7 +643,7 @@ def _changed(step: Step | Restore) -> set[int]:
     """Return the buffers that a step makes or changes."""
     if isinstance(step, Restore):
         return {step.checkpoint.id}
-    return {*step.makes, *step.writes}
+    return {*step.makes, *(step.writes if step.spoils else ())}
 
 
 def _needs_lost(text: str, why: str, _: int) -> DependencyFailed:

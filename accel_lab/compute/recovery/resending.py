@@ -85,7 +85,8 @@ class Resending:
                 array = np.frombuffer(data, numpy_dtype(point.dtype)).reshape(point.shape)
                 data = array.transpose(point.axes).tobytes()
             seq = self._requests.outbox.number()
-            make = entry_of(seq, point.id, Allocate.timeout_s, [ALLOCATE, *spec, point.axes], spec)
+            message = [ALLOCATE, *spec, point.axes, point.kind]
+            make = entry_of(seq, point.id, Allocate.timeout_s, message, spec)
             return [
                 self.again(link, seq, make),
                 *self._upload(link, point.id, 0, data, point.axes),

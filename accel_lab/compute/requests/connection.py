@@ -24,7 +24,17 @@ from accel_lab.compute.wire.link import Link
 from accel_lab.errors import AccelError, Cancelled, SystemClosed
 
 Event = Literal[
-    "fill", "connect", "hold", "release", "rest", "wake", "lose", "give_up", "half_open", "close"
+    "fill",
+    "connect",
+    "hold",
+    "release",
+    "rest",
+    "pause",
+    "wake",
+    "lose",
+    "give_up",
+    "half_open",
+    "close",
 ]
 TRANSITIONS: Mapping[tuple[State, Event], State] = {
     # A context is up: what fills it goes to it, all else waits.
@@ -43,11 +53,15 @@ TRANSITIONS: Mapping[tuple[State, Event], State] = {
     ("starting", "rest"): "suspended",
     ("restarting", "rest"): "suspended",
     ("half-open", "rest"): "suspended",
+    # Its process is kept as it is: a held one, or one that could not go on.
+    ("running", "pause"): "suspended",
+    ("starting", "pause"): "suspended",
     # A message came, or somebody asked: the next context is started.
     ("suspended", "wake"): "starting",
     # Its process is gone: the generation moves, unless all is kept on the host.
     ("running", "lose"): "restarting",
     ("starting", "lose"): "restarting",
+    ("suspended", "lose"): "restarting",
     ("restarting", "lose"): "restarting",
     ("half-open", "lose"): "restarting",
     # No context comes any more, or none for long: everything is refused.
@@ -336,17 +350,36 @@ class Connection:
             self.filling = None
             self.kept = True
             link.close()
-            queued = self._queue.waiting
-            if refusal is not None:
-                if self._recorder is not None:
-                    for seq in queued:
-                        self._recorder.mark(Failed.of(seq, refusal))
-                queued = self._queue.waiting = {}
+            queued = self._waiting(refusal)
             self.room.notify_all()
             return self._answers.take_all(self._leave(), queued)
 
+    def pause(self, link: Link, refusal: AccelError | None = None) -> InFlight | None:
+        """Have a context that is held, or was to go on, stay as it is until it is woken.
+
+        Returns what has waited, to be answered with the `refusal` if there is one; None when that
+        context is lost.
+        """
+        with self.lock:
+            if self.filling is not link or not self._step("pause"):
+                return None
+            queued = self._waiting(refusal)
+            self.room.notify_all()
+            return self._answers.take_all(None, queued)
+
+    def _waiting(self, refusal: AccelError | None) -> Mapping[int, bytes]:
+        """Return what waits for a context; nothing with a refusal, with which it is answered."""
+        queued = self._queue.waiting
+        if refusal is None:
+            return queued
+        if self._recorder is not None:
+            for seq in queued:
+                self._recorder.mark(Failed.of(seq, refusal))
+        self._queue.waiting = {}
+        return self._queue.waiting
+
     def wake(self) -> bool:
-        """Have a suspended device start a context; whether it was suspended."""
+        """Have a suspended device start a context, or go on; whether it was suspended."""
         with self.lock:
             if not self._step("wake"):
                 return False

@@ -15,6 +15,8 @@ from functools import partial
 from operator import attrgetter
 from typing import Any
 
+import msgspec
+
 from accel_lab.actor.reply import Reply
 from accel_lab.compute.events import lifecycle as facts
 from accel_lab.compute.lineage.markers import Explained
@@ -58,7 +60,9 @@ from accel_lab.compute.wire.side_channel import (
     Downward,
     DropSegment,
     Expired,
+    Flush,
     Heartbeat,
+    Look,
     Recorded,
     Segment,
     StartFailed,
@@ -120,6 +124,15 @@ class ContextSupervisor:
         self.records = DeviceRecords(name, self._ask, self._cell_of)
         self.recovery: Recovery | None = None
         self.suspension = Suspension(self, services.event_loop)
+
+    @property
+    def limit_bytes(self) -> int | None:
+        """What the next context's buffers may take; None for all that its device has."""
+        return self._services.limit_bytes
+
+    @limit_bytes.setter
+    def limit_bytes(self, nbytes: int | None) -> None:
+        self._services = msgspec.structs.replace(self._services, limit_bytes=nbytes)
 
     def is_waited_for(self) -> bool:
         """Whether others wait for what this thread is in the middle of: a finalizer asks."""
@@ -205,6 +218,7 @@ class ContextSupervisor:
 
     def stop(self, refusal: AccelError) -> None:
         """End the context for good: everything unanswered gets `refusal`."""
+        ends = self.process is not None and self._ends_by_itself(self.process)
         link, process = self._let_go()
         in_flight = None
         while in_flight is None:  # another thread may be connecting it
@@ -213,7 +227,7 @@ class ContextSupervisor:
         if link is not None and link is not current:
             link.close()
         if process is not None:
-            if self.requests.handles.has_closing:
+            if self.requests.handles.has_closing and ends:
                 process.may_end = True
                 self._services.event_loop.call_later(CLOSING_LIMIT_S, process.kill)
             else:
@@ -235,13 +249,22 @@ class ContextSupervisor:
             in_flight = self.requests.connection.rest(link, refusal)
             if in_flight is None:
                 return None
+            ends = self.process is not None and self._ends_by_itself(self.process)
             _, process = self._let_go()
         assert process is not None
+        self.emptied()
+        self._services.event_loop.call_later(END_LIMIT_S if ends else 0.0, process.kill)
+        return in_flight, process
+
+    def emptied(self) -> None:
+        """The device was given back in order: it holds nothing; any thread."""
         self._urgent.drop()
         self.sampler.emptied()
         self.health.emptied()
-        self._services.event_loop.call_later(END_LIMIT_S, process.kill)
-        return in_flight, process
+
+    def _ends_by_itself(self, process: BoundProcess) -> bool:
+        """Whether a process can be left to end, once its link is closed."""
+        return process.before_kill is None and not self.suspension.of_process.is_frozen
 
     def open_circuit(self, cause: AccelError | None) -> None:
         """Refuse every request until `reset`, or until a probe after the window succeeds."""
@@ -262,6 +285,7 @@ class ContextSupervisor:
         with self._taking:
             link, process = self._link, self.process
             self._link = self.process = None
+            self.suspension.of_process.forget()
         return link, process
 
     @property
@@ -280,12 +304,16 @@ class ContextSupervisor:
     def _ask(self, packet: Downward) -> bool:
         """Send a control packet; whether there is a context to answer it."""
         process = self.process
-        return process is not None and process.tell(packet)
+        return process is not None and not self._is_deaf(packet) and process.tell(packet)
+
+    def _is_deaf(self, packet: Downward) -> bool:
+        """Whether the context is frozen and cannot look at anything."""
+        return self.suspension.of_process.is_frozen and isinstance(packet, Look | Flush)
 
     def tell(self, packet: Downward, *fds: int) -> None:
         """Send a control packet to the context, if there is one; any thread."""
         process = self.process
-        if process is not None:
+        if process is not None and not self._is_deaf(packet):
             process.tell(packet, *fds)
 
     def segment_made(self, segment: Any) -> None:
@@ -540,6 +568,8 @@ class ContextSupervisor:
             self.health.unheard(time.monotonic() - due)
             if process.is_cut:
                 self.health.unheard(HEARTBEAT_LIMIT_S / 6)
+            if self.suspension.of_process.is_frozen:
+                self.health.unheard(self.health.silent_s)
             silent = self.health.silent_s
             if silent > HEARTBEAT_LIMIT_S:
                 why = f"it has given no sign of life for {silent:.0f} s"

@@ -31,7 +31,7 @@ class Reset(Message[None], frozen=True):
 
 
 class Revive(Message[None], frozen=True):
-    """Start a context for a device that was suspended."""
+    """Start a context for a device that was suspended, or have its own go on."""
 
     supervisor: Any
 
@@ -51,8 +51,9 @@ class ContextActor(Actor):
 
     @handles(Revive)
     def revive(self, _: Revive) -> None:
-        """Start a context where the one before was given up in order."""
-        self.started()
+        """Have the context go on where its process was kept; else start one."""
+        if not self._supervisor.suspension.of_process.thaw():
+            self.started()
 
     def restarting(self, cause: AccelError) -> None:
         """Give the process up, if it is another's loss that this one is replaced for."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from accel_lab.compute.arrays import torch_interop
 from accel_lab.compute.cells.workspace import Kept
 from accel_lab.compute.cells.workspace_registry import Workspaces
+from accel_lab.compute.execution.stream import SpecialStorage
 from accel_lab.compute.machine.anonymous_files import in_pages
 from accel_lab.compute.message.operation import inferred
 from accel_lab.compute.message.unwritten import Refusal
@@ -123,6 +124,8 @@ class Inventory:
         found: list[Seen] = []
         keyed = [(one.id, one.array) for one in self._context.table.buffers() if one.storage]
         keyed += [(-number, array) for number, array in enumerate(self._arrays, 1)]
+        storages = {one.storage for one in self._context.table.buffers() if one.storage}
+        keyed += [(0, one.whole) for one in storages if isinstance(one, SpecialStorage)]
         for key, array in keyed:
             if key not in self._kept:
                 found.append(seen_at(address(array) or 0, key, array))
@@ -130,28 +133,33 @@ class Inventory:
 
     def memories(self) -> list[tuple[Range, Memory]]:
         """Return the memory that arrays look into."""
-        return [(one, self._memory(one)) for one in ranges_of(self._seen())]
+        found = [(one, self._memory(one)) for one in ranges_of(self._seen())]
+        return [pair for pair in found if pair[1].entries or pair[1].arrays]
 
     def _memory(self, one: Range) -> Memory:
         entries: list[Entry] = []
         arrays: dict[int, Look] = {}
-        label, used = "", 0
+        label, used, kind = "", 0, ""
         refusals: tuple[Refusal, ...] = ()
         alone = len(one.seen) == 1
         for seen in one.seen:
+            if not seen.key:
+                continue
             look = look_of(seen, one.low)
             if seen.key < 0:
                 arrays[-seen.key] = look
                 continue
             buffer = self._context.table.mention(seen.key)
             assert buffer.storage is not None
-            if alone and is_in_order(seen.array):
+            kind = kind or buffer.storage.kind
+            if alone and not kind and is_in_order(seen.array):
                 look = look._replace(dtype=None)
             label = label or buffer.storage.label
             used = max(used, buffer.storage.used)
             refusals = refusals or self._context.table.refusals(buffer)
             entries.append(Entry(buffer.id, tuple(buffer.shape), buffer.dtype, look))
-        return Memory(0, one.nbytes, label or "%%gpu cell", used, entries, arrays, refusals)
+        label = label or "%%gpu cell"
+        return Memory(0, one.nbytes, label, used, entries, arrays, refusals, kind)
 
     def leave_out(
         self, memories: list[tuple[Range, Memory]], taken: int, room_bytes: int

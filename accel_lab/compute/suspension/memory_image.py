@@ -38,6 +38,7 @@ class Memory(NamedTuple):
         piece: the first of those in which it is kept.
         arrays: those inside objects, by their number in the pickle.
         refusals: why nothing may use it, for want of what should have been written.
+        kind: what makes such memory, as `Storage` has it.
     """
 
     piece: int
@@ -47,12 +48,14 @@ class Memory(NamedTuple):
     entries: list[Entry]
     arrays: dict[int, Look]
     refusals: tuple[Refusal, ...]
+    kind: str = ""
 
 
 class Seen(NamedTuple):
     """An array where it lies: a buffer's, or one inside an object.
 
-    `key` is the id of the buffer, or minus the number of the array.
+    `key` is the id of the buffer, or minus the number of the array; 0 for all of a memory that is
+    not the pool's, which comes back as a whole.
     """
 
     low: int

@@ -7,6 +7,7 @@ threads empty into the files or fill from them while the device copies the next.
 """
 
 import linecache
+import math
 import os
 import pickle
 import threading
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from accel_lab.compute.cells.workspace_registry import Workspaces
-from accel_lab.compute.execution.stream import Storage, Stream
+from accel_lab.compute.execution.stream import SpecialStorage, Storage, Stream
 from accel_lab.compute.machine.anonymous_files import PIECE_BYTES, Stripes, in_pages, pieces
 from accel_lab.compute.process.environment import environment
 from accel_lab.compute.suspension import cell_pickle
@@ -96,6 +97,20 @@ class SaveRestore:
                 one.close()
             self._files[:] = [Stripes(fds)]
             self._arrival.notify_all()
+
+    def counted(self) -> tuple[int, int, int, str]:
+        """Return how many buffers and objects there are, and how much they take.
+
+        Last comes why the process cannot be kept as it is; "" where it can.
+        """
+        context = self._context
+        buffers = sum(one.storage is not None for one in context.table.buffers())
+        spaces = context.service(Workspaces).spaces().values()
+        objects = sum(len(one.state().serials) for one in spaces)
+        why = context.backend.unkept()
+        if context.backend.ipc is not None and context.table.things("collective"):
+            why = "it has a communicator, by which other devices' memory is open"
+        return buffers, objects, context.used_bytes, why
 
     def save(self, room_bytes: int, *, drop: bool) -> Saved:
         """Copy all that the context holds to the host.
@@ -268,35 +283,41 @@ def _bring_back(context: "Context", files: Stripes, memories: list[Memory]) -> d
         slots = Slots(context.backend, [nbytes for _, nbytes in jobs])
         ahead = ReadAhead(files, pool, stream, jobs, slots)
         for memory in memories:
-            root = _root(context, memory)
+            root, storage = _root(context, stream, memory)
             for index in range(pieces(memory.nbytes)):
                 with ahead.next() as data:
                     context.backend.upload(root, index * PIECE_BYTES, data)
-            _enter(context, stream, memory, root, arrays)
-            del root  # what is held here cannot give way to the next
+            _enter(context, storage, memory, root, arrays)
+            del root, storage  # what is held here cannot give way to the next
         stream.native.synchronize(stream.native.record())
     return arrays
 
 
-def _root(context: "Context", memory: Memory) -> Any:
+def _root(context: "Context", stream: Stream, memory: Memory) -> tuple[Any, Storage]:
     """Allocate a memory: an array by itself, or bytes into which several look."""
+    if memory.kind:
+        special = context.allocate_special(memory.kind, memory.nbytes, memory.label, -1)
+        return special.whole, special
     first = memory.entries[0] if memory.entries else None
+    storage = Storage(stream, memory.nbytes, memory.label)
     if first is not None and first.look.dtype is None:
-        return context.allocate(first.shape, first.dtype, -1)[0]
-    return context.allocate((memory.nbytes,), "uint8", -1)[0]
+        return context.allocate(first.shape, first.dtype, -1)[0], storage
+    return context.allocate((memory.nbytes,), "uint8", -1)[0], storage
 
 
 def _enter(
-    context: "Context", stream: Stream, memory: Memory, root: Any, arrays: dict[int, Any]
+    context: "Context", storage: Storage, memory: Memory, root: Any, arrays: dict[int, Any]
 ) -> None:
     """Make the arrays that look into a memory, and enter the buffers."""
     xp = context.backend.arrays
-    storage = Storage(stream, memory.nbytes, memory.label)
     storage.used = memory.used
     if memory.refusals:
         context.table.withheld[storage] = memory.refusals
     for entry in memory.entries:
-        array = root if entry.look.dtype is None else laid(xp, root, entry.look)
+        if isinstance(storage, SpecialStorage) and not math.prod(entry.shape):
+            array = storage.memory.array(entry.shape, entry.dtype)  # it may grow from there
+        else:
+            array = root if entry.look.dtype is None else laid(xp, root, entry.look)
         context.table.fill(entry.id, array, entry.shape, entry.dtype, storage)
     for number, look in memory.arrays.items():
         arrays[number] = laid(xp, root, look)

@@ -25,14 +25,15 @@ from accel_lab.compute.message.service import in_context
 from accel_lab.compute.requests.answers import Again, InFlight, Overtaken
 from accel_lab.compute.residency import kept_objects
 from accel_lab.compute.residency.notebook_names import held_in, names
+from accel_lab.compute.suspension.process_keeping import ProcessKeeping
 from accel_lab.compute.suspension.save_restore import Saved, SaveRestore
+from accel_lab.compute.suspension.suspended import Keep, Suspended
 from accel_lab.compute.user_code.call import pack_call
 from accel_lab.compute.wire.codec import encode_entry
-from accel_lab.compute.wire.side_channel import Downward, Keep
+from accel_lab.compute.wire.side_channel import Downward
+from accel_lab.compute.wire.side_channel import Keep as KeepFiles
 from accel_lab.display.buffer_number import short
-from accel_lab.display.counts import counted
 from accel_lab.display.progress import REFRESH_S, Bar
-from accel_lab.display.sizes import size
 from accel_lab.errors import AccelError, CannotKeep, ContextLost, InvalidArgument
 
 if TYPE_CHECKING:
@@ -46,34 +47,6 @@ Look = Callable[[], None]
 LOOK_S = 0.005
 
 
-class Suspended(NamedTuple):
-    """What waits on the host for a device.
-
-    Attributes:
-        device: its name.
-        buffers, objects: how many there are.
-        nbytes: what they take there.
-        lost: what was dropped, and why.
-    """
-
-    device: str
-    buffers: int = 0
-    objects: int = 0
-    nbytes: int = 0
-    lost: tuple[tuple[str, str], ...] = ()
-
-    def __repr__(self) -> str:
-        return f"<{self.device} is suspended: {self.text}>"
-
-    @property
-    def text(self) -> str:
-        """Say what waits."""
-        buffers = counted(self.buffers, "buffer")
-        objects = counted(self.objects, "object")
-        lost = f"; dropped: {', '.join(name for name, _ in self.lost)}" if self.lost else ""
-        return f"{buffers} and {objects} wait on the host, {size(self.nbytes)}{lost}"
-
-
 class Suspending(Protocol):
     """The context of one device, as far as it is suspended and resumed.
 
@@ -85,6 +58,7 @@ class Suspending(Protocol):
     recovery: "Recovery | None"
     requests: "Requests"
     events: EventStream
+    process: "BoundProcess | None"
 
     @property
     def generation(self) -> int:
@@ -100,6 +74,9 @@ class Suspending(Protocol):
 
         Returns what was in flight, and the process; None when that context is lost.
         """
+
+    def emptied(self) -> None:
+        """The device was given back in order: it holds nothing; any thread."""
 
     def broke(self, error: BaseException, link: "Link | None") -> None:
         """Something of ours failed, for which a context is lost; any thread."""
@@ -127,6 +104,7 @@ class Suspension:
         cause: why the device could not come back when that was last tried.
         room_bytes: returns how much the host may keep.
         refusal: why the device cannot be suspended at all; "" where it can.
+        of_process: suspends it by keeping its process, and brings that back.
     """
 
     def __init__(self, supervisor: Suspending, event_loop: EventLoop) -> None:
@@ -139,12 +117,13 @@ class Suspension:
         self.cause: AccelError | None = None
         self.room_bytes: Callable[[], int] = _room_bytes
         self.refusal = ""
+        self.of_process = ProcessKeeping(supervisor)
 
     @property
     def told(self) -> Suspended | None:
         """What waits on the host; None when nothing does."""
         kept = self._kept
-        return None if kept is None else kept.told
+        return self.of_process.told if kept is None else kept.told
 
     @property
     def is_at_work(self) -> bool:
@@ -155,15 +134,20 @@ class Suspension:
 
     # Going.
 
-    def suspend(self, timeout_s: float | None, *, drop: bool, shown: bool = True) -> Suspended:
+    def suspend(
+        self, timeout_s: float | None, *, drop: bool, keep: Keep = "memory", shown: bool = True
+    ) -> Suspended:
         """Have the device keep what it holds on the host, and end its context; blocks for that.
 
         Parameters:
+            keep: whether its memory is kept, or its whole process.
             shown: whether a bar is to say so, if it takes over a second.
         """
         deadline = time.monotonic() + (threading.TIMEOUT_MAX if timeout_s is None else timeout_s)
         if self.refusal:
             raise InvalidArgument(self.refusal)
+        if keep not in ("memory", "process"):
+            raise InvalidArgument(f'suspend: keep is "memory" or "process", not {keep!r}')
         self._supervisor.requests.pump.require_free()
         if not self._alone.acquire(timeout=max(0.0, deadline - time.monotonic())):
             raise TimeoutError(f"{self._supervisor.name} is being suspended by another thread")
@@ -173,6 +157,9 @@ class Suspension:
                 name = f"suspend {self._supervisor.name}"
                 with Bar(name, None, unit="bytes", shown=shown) as bar:
                     try:
+                        if keep == "process":
+                            self._freeze(link, deadline, bar)
+                            return self.told or Suspended(self._supervisor.name)
                         process = self._suspend(link, deadline, bar, drop=drop)
                     except Overtaken:
                         raise _lost(self._supervisor) from None
@@ -183,6 +170,15 @@ class Suspension:
         finally:
             self._suspender = 0
             self._alone.release()
+
+    def _freeze(self, link: "Link", deadline: float, bar: Bar) -> None:
+        """Have the process kept as it is, with the context in it."""
+        look = partial(bar.at, 0)
+        began = time.monotonic()
+        self._quiet(link, deadline, look)
+        _, blob = pack_call(SaveRestore.counted, (in_context(SaveRestore),), {})
+        found = self._ask(link, deadline, Run((), blob, pure=True), look)
+        self.of_process.freeze(link, deadline, began, *found)
 
     def _held(self, deadline: float) -> "Link | None":
         """Have what is sent wait, once there is a context; None when none can be expected."""
@@ -203,7 +199,7 @@ class Suspension:
         self._quiet(link, deadline, partial(bar.at, 0))
         files = Stripes.make()
         try:
-            supervisor.tell(Keep(), *files.fds)
+            supervisor.tell(KeepFiles(), *files.fds)
             room = max(0, self.room_bytes())
             _, blob = pack_call(SaveRestore.save, (in_context(SaveRestore), room), {"drop": drop})
             save = Run((), blob, pure=True)
@@ -265,6 +261,7 @@ class Suspension:
         Raises:
             Overtaken: the context is lost.
         """
+        self.of_process.prepare_end()
         process: list[BoundProcess] = []
         supervisor, told, done = self._supervisor, kept.told, threading.Event()
 
@@ -311,7 +308,8 @@ class Suspension:
         requests = self._supervisor.requests
         requests.connection.wake()
         requests.pump.settled(time.monotonic() + timeout_s)
-        error = self.cause if requests.state == "suspended" else requests.refusal
+        cause = self.of_process.cause if self.of_process.is_frozen else self.cause
+        error = cause if requests.state == "suspended" else requests.refusal
         if error is not None:
             raise error.copy()
 
@@ -325,7 +323,7 @@ class Suspension:
         kept = self._kept
         if kept is None:
             return False
-        process.tell(Keep(), *kept.files.fds)
+        process.tell(KeepFiles(), *kept.files.fds)
         threading.Thread(
             target=self._run,
             args=(kept, link, pid, up),

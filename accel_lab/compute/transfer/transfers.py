@@ -117,7 +117,7 @@ class ArrayReply(Reply[Array]):
 class CheckpointReply(ArrayReply):
     """The answer of `checkpoint`: done when the contents are kept."""
 
-    __slots__ = ("_axes", "_id", "_recorder", "_seq")
+    __slots__ = ("_id", "_placed", "_recorder", "_seq")
 
     def keep_as(self, recorder: Recorder, id_: int, seq: int) -> None:
         """Name the buffer whose contents these are, and the request that fetches them."""
@@ -127,7 +127,7 @@ class CheckpointReply(ArrayReply):
         """Have the block's bytes kept by the thread that writes the record.
 
         Parameters:
-            value: the axes of the buffer, as `Download` answers.
+            value: the axes of the buffer and its kind, as `Download` answers.
         """
         if value is None:
             text = (
@@ -136,7 +136,7 @@ class CheckpointReply(ArrayReply):
             )
             self.reject(InvalidArgument(text))
             return
-        self._axes: tuple[int, ...] = value
+        self._placed: tuple[tuple[int, ...], str] = value
         self._recorder.later(self._kept)
 
     def _kept(self) -> Checkpoint:
@@ -148,7 +148,7 @@ class CheckpointReply(ArrayReply):
             Reply.reject(self, OutOfMemory(text, asked_bytes=nbytes))
         else:
             Reply.resolve(self, None)
-        return Checkpoint(self._id, self._seq, key or "", self._shape, self._dtype, self._axes)
+        return Checkpoint(self._id, self._seq, key or "", self._shape, self._dtype, *self._placed)
 
 
 class ThingReply(Reply[None]):

@@ -52,6 +52,7 @@ CAUSES: dict[Event, tuple[str, Callable[[Connection, Link], Any]]] = {
     "hold": ("link", lambda here, _: here.hold()),
     "release": ("filling", lambda here, link: here.release(link)),
     "rest": ("filling", lambda here, link: here.rest(link)),
+    "pause": ("filling", lambda here, link: here.pause(link)),
     "wake": ("nowhere", lambda here, _: here.wake()),
     "lose": ("link", lambda here, link: here.lose(link)),
     "give_up": ("nowhere", lambda here, _: here.give_up(REFUSAL)),
@@ -92,7 +93,7 @@ def test_an_event_moves_the_state_as_the_table_says_or_is_refused(
         assert answer or isinstance(answer, InFlight)
 
 
-@pytest.mark.parametrize("event", ["connect", "release", "rest", "lose", "close"])
+@pytest.mark.parametrize("event", ["connect", "release", "rest", "pause", "lose", "close"])
 @pytest.mark.parametrize("state", STATES)
 def test_a_context_that_is_no_longer_the_current_one_moves_nothing(
     state: State, event: Event

@@ -135,6 +135,10 @@ class CudaDevice:
         """Give the card what the pool holds unused; waits for the card."""
         self._pool.trim()
 
+    def idle_bytes(self) -> int:
+        """Return what the pool holds unused; any thread."""
+        return self._pool.idle_bytes()
+
     def climbing(self, make_room: MakeRoom) -> AbstractContextManager[None]:
         """Have CuPy's allocations in the user's code ask for room before they fail."""
         return self._pool.climbing(make_room)
@@ -159,6 +163,14 @@ class CudaDevice:
             MemoryError: the system gives no more.
         """
         return self._pinned_pool.array(nbytes)
+
+    def unkept(self) -> str:
+        """Say so where it has another process's memory open, which CUDA's checkpoint refuses."""
+        return "it has memory of another process open (CUDA IPC)" if self._opened else ""
+
+    def pinned(self) -> tuple[int, int, int, int, int]:
+        """Return how much host memory is page-locked; any thread."""
+        return self._pinned.nbytes, *self._pinned_pool.counted()
 
     def explain(self, error: BaseException, library: str) -> AccelError | Poison:
         """Translate what a CUDA library or a user's function raised; any thread."""

@@ -20,8 +20,13 @@ class PinnedSegments:
 
     def __init__(self, device: int) -> None:
         self._device = device
-        self._registered: set[int] = set()
+        self._registered: dict[int, int] = {}  # how much, by where
         self.notes: tuple[str, ...] = ()
+
+    @property
+    def nbytes(self) -> int:
+        """How much is page-locked; any thread."""
+        return sum(list(self._registered.values()))
 
     def add(self, view: Any) -> None:
         """Page-lock the memory of a uint8 array; blocks, about 0.1 s a GiB."""
@@ -39,13 +44,13 @@ class PinnedSegments:
             if note not in self.notes:
                 self.notes = (*self.notes, note)
         else:
-            self._registered.add(address)
+            self._registered[address] = view.nbytes
 
     def remove(self, view: Any) -> None:
         """Release the memory; blocks until no copy uses it."""
         address = view.__array_interface__["data"][0]
         if address in self._registered:
-            self._registered.remove(address)
+            del self._registered[address]
             runtime.setDevice(self._device)
             runtime.hostUnregister(address)
 
@@ -59,7 +64,11 @@ class PinnedPool:
     def __init__(self, device: int) -> None:
         self._device = device
         self._idle: dict[int, list[int]] = {}
-        self._idle_bytes = 0
+        self._idle_bytes = self._used_bytes = self._locked = self._reused = 0
+
+    def counted(self) -> tuple[int, int, int, int]:
+        """Return the bytes in use and idle, and how often some were locked and used again."""
+        return self._used_bytes, self._idle_bytes, self._locked, self._reused
 
     def array(self, nbytes: int) -> Any:
         """Return a uint8 array, whose memory comes back with its last reference.
@@ -74,12 +83,16 @@ class PinnedPool:
         if idle:
             self._idle_bytes -= size
             address = idle.pop()
+            self._reused += 1
         else:
             address = self._lock(size)
+            self._locked += 1
+        self._used_bytes += size
         return np.asarray(_Block(self, address, size))[:nbytes]
 
     def give_back(self, address: int, size: int) -> None:
         """Take memory that nobody uses any more."""
+        self._used_bytes -= size
         if self._idle_bytes + size > IDLE_BYTES:
             runtime.freeHost(address)
         else:

@@ -1,4 +1,4 @@
-"""What the host backend knows of the machine: its nodes of memory, and what a process took.
+"""What the host backend knows of the machine: its nodes of memory, and processes.
 
 Runs in both.
 """

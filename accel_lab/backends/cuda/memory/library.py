@@ -1,0 +1,77 @@
+"""Memory on cuda: managed memory by the driver, and addresses that are reserved and mapped."""
+
+import ctypes
+from typing import TYPE_CHECKING, Any
+
+from cupy.cuda import runtime
+
+from accel_lab.backends.cuda.graph.driver import call
+from accel_lab.backends.cuda.memory.growing import CudaGrowingBlock
+from accel_lab.backends.cuda.memory.managed import CudaBlock
+from accel_lab.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from accel_lab.backends.cuda.device.device import CudaDevice
+
+ADVICE = {
+    "set_read_mostly": 1,
+    "unset_read_mostly": 2,
+    "set_preferred_location": 3,
+    "unset_preferred_location": 4,
+    "set_accessed_by": 5,
+    "unset_accessed_by": 6,
+}
+"""CUmem_advise."""
+HOST = -1  # CU_DEVICE_CPU
+GLOBAL, SINGLE = 1, 4  # CU_MEM_ATTACH_GLOBAL, CU_MEM_ATTACH_SINGLE
+
+
+class CudaMemory:
+    """Makes memory of one card; used by the dispatcher thread."""
+
+    def __init__(self, device: "CudaDevice") -> None:
+        self._device = device
+
+    def managed(self, nbytes: int) -> CudaBlock:
+        """Make managed memory (cudaMallocManaged).
+
+        Raises:
+            InvalidArgument: the card and the host cannot use such memory at the same time.
+            CUDARuntimeError: there is none.
+        """
+        attribute = runtime.cudaDevAttrConcurrentManagedAccess
+        if not runtime.deviceGetAttribute(attribute, self._device.index):
+            text = "Managed: this card and the host cannot use managed memory at the same time"
+            raise InvalidArgument(f"{text} (concurrentManagedAccess is 0)")
+        return CudaBlock(nbytes)
+
+    def growing(self, reserved_bytes: int) -> CudaGrowingBlock:
+        """Reserve addresses (cuMemAddressReserve)."""
+        return CudaGrowingBlock(self._device.index, reserved_bytes)
+
+    def clear(self, array: Any) -> None:
+        """Write zeros, on the active stream."""
+        if array.nbytes:
+            stream = self._device.active.ptr
+            runtime.memsetAsync(array.data.ptr, 0, array.nbytes, stream)
+
+    def prefetch(self, block: CudaBlock, nbytes: int, to: str) -> None:
+        """Have it move (cuMemPrefetchAsync), on the active stream."""
+        if nbytes:
+            place = self._device.index if to == "device" else HOST
+            call("cuMemPrefetchAsync", block.pointer, block.size, place, self._stream())
+
+    def advise(self, block: CudaBlock, nbytes: int, advice: str, of: str) -> None:
+        """Give an advice (cuMemAdvise)."""
+        if nbytes:
+            place = self._device.index if of == "device" else HOST
+            call("cuMemAdvise", block.pointer, block.size, ADVICE[advice], place)
+
+    def attach(self, block: CudaBlock, stream: Any) -> None:
+        """Say which stream uses it (cuStreamAttachMemAsync)."""
+        flag = GLOBAL if stream is None else SINGLE
+        own = self._stream() if stream is None else ctypes.c_void_p(stream.ptr)
+        call("cuStreamAttachMemAsync", own, block.pointer, ctypes.c_size_t(0), flag)
+
+    def _stream(self) -> Any:
+        return ctypes.c_void_p(self._device.active.ptr)
