@@ -161,6 +161,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
             "timeline",
             "training",
             "tree",
+            "values",
             "vram",
         },
         {"agents", "kernels"},

@@ -153,7 +153,9 @@ def test_on_an_index_the_links_of_the_readme_lead_to_the_repository(
         assert (ROOT / here.partition("#")[0]).exists()
 
 
-PAGE = "# Changelog\n\n## 0.2.0\n\n- One.\n- Two,\n  on two lines.\n\n## 0.1.0\n\nThe first version.\n"
+PAGE = (
+    "# Changelog\n\n## 0.2.0\n\n- One.\n- Two,\n  on two lines.\n\n## 0.1.0\n\nThe first version.\n"
+)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Files of this user alone, and folders to which nobody else can write: of what is run, or tells much."""
+"""Files of this user alone, in folders to which nobody else can write: what is run, or secret."""
 
 import errno
 import os

@@ -326,7 +326,7 @@ class Recorder(Uncopied):
         if path.is_file():
             with suppress(OSError):  # then it is emptied
                 path.resolve().unlink()  # whoever reads or writes it goes on with what they had
-        self._file = open(path, "wb", buffering=0, opener=private_opener)
+        self._file = open(path, "wb", buffering=0, opener=private_opener)  # noqa: SIM115
         self._put(header(name))
         atexit.register(self.close)
         with observer.lock:

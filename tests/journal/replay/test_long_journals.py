@@ -40,7 +40,9 @@ def session(lab: System) -> None:
     gpu.get(total).result()
 
 
-def test_it_is_replayed_as_one_that_is_held(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_it_is_replayed_as_one_that_is_held(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     path = tmp_path / "x.journal"
     with System("host", 1, journal=path, results="values", recover="replay") as lab:
         session(lab)
@@ -74,7 +76,7 @@ class Forgetful:
         self._entries = [one for one in self._entries if one.group > first]
 
     def content(self, key: str) -> bytes | None:
-        return None
+        return dict[str, bytes]().get(key)
 
 
 def test_what_it_has_forgotten_meanwhile_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
