@@ -27,7 +27,7 @@ class LongDescription(MetadataHookInterface):
 
 
 def absolute(text: str, repository: str, commit: str) -> str:
-    """Return a page whose relative links lead to a repository's files, and images to their bytes."""
+    """Return a page whose links lead to a repository's files, and images to their bytes."""
 
     def lead(found: re.Match[str]) -> str:
         way = "raw" if found["text"] else "blob"

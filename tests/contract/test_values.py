@@ -64,9 +64,9 @@ def test_it_says_what_numpy_says(lab: System, gpu: Device, dtype: object) -> Non
     values=st.lists(st.floats(width=64) | st.sampled_from([0.0, -0.0, 1e308, -1e308]), max_size=12),
     bins=st.integers(1, 64),
 )
-def test_any_floats_are_summed_up(lab: System, gpu: Device, values: list[float], bins: int) -> None:
+def test_any_floats_are_summed_up(device: Device, values: list[float], bins: int) -> None:
     held = np.array(values, "float64")
-    seen = lab.observe("any", gpu.put(held), bins=bins)
+    seen = device._system.observe("any", device.put(held), bins=bins)  # type: ignore[attr-defined]
     inside = held[np.isfinite(held)]
     with np.errstate(over="ignore"):
         if inside.size and not np.isfinite(inside.max() - inside.min()):
@@ -119,7 +119,8 @@ def test_what_a_look_sends_is_not_recorded(lab: System, gpu: Device) -> None:
     before = len(lab.journal)
     lab.observe("unrecorded", x)
     lab.journal.flush()
-    assert [one.name for one in lab.journal[before:] if one.kind == "message"] == []
+    names = {one.name for one in lab.journal[before:] if one.kind == "message"}
+    assert names <= {"Download"}  # of the few numbers
 
 
 def test_what_cannot_be_looked_at_is_refused(lab: System, gpu: Device) -> None:

@@ -51,5 +51,5 @@ def test_histograms_grow_and_what_is_not_finite_is_marked(page: Any) -> None:
         page.set_viewport_size({"width": 1100, "height": 900})
         bare = Bare(page, LabView(lab))
         page.get_by_role("tab", name="Values").click()
-        bare.expect(".al-values-heat").first.to_be_visible()
+        bare.expect('[data-series="weights"] .al-values-heat').to_be_visible()
         bare.shoot("lab-values")
