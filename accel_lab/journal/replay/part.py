@@ -146,7 +146,7 @@ def outlasting(entries: Iterable[Entry]) -> dict[int, set[int]]:
     """
     found: dict[int, set[int]] = {}
     losses: dict[Place, list[int]] = {}
-    live: dict[Place, dict[int, int]] = {}  # how many losses there were when each was named last
+    live: dict[Place, dict[int, int]] = {}  # so many losses were before each was named last, or made
     for entry in entries:
         place = place_of(entry)
         if entry.kind == "context ended":
@@ -163,5 +163,7 @@ def outlasting(entries: Iterable[Entry]) -> dict[int, set[int]]:
             for number in ours[known.get(id_, 0) :]:
                 found[number].add(id_)
         made = entry.fields["ids"] if entry.kind == "arrays" else entry.makes
-        known.update(dict.fromkeys((*named, *made), len(ours)))
+        known.update(dict.fromkeys(named, len(ours)))
+        for id_ in made:
+            known.setdefault(id_, len(ours))
     return found
