@@ -146,7 +146,7 @@ def outlasting(entries: Iterable[Entry]) -> dict[int, set[int]]:
     """
     found: dict[int, set[int]] = {}
     losses: dict[Place, list[int]] = {}
-    live: dict[Place, dict[int, int]] = {}  # so many losses were before each was named last, or made
+    live: dict[Place, dict[int, int]] = {}  # how many losses were before it was named
     for entry in entries:
         place = place_of(entry)
         if entry.kind == "context ended":
