@@ -249,7 +249,11 @@ def be_context(
         backend.wait_by(bind.strategy)
         arena = SegmentBytes(backend)
         followers: list[Follower] = [NvtxRanges()] if "nvtx" in bind.trace else []
-        activity = module.open_activity() if "cupti" in bind.trace else None
+        activity = (
+            module.open_activity(calls="cupti-calls" in bind.trace)
+            if "cupti" in bind.trace
+            else None
+        )
         followers += [] if activity is None else [activity]
         context = Context(
             backend,

@@ -30,7 +30,7 @@ from accel_lab.compute.assembly import Assembly, Options, Recover, Results
 from accel_lab.compute.cluster.cluster_spawner import ClusterSpawner
 from accel_lab.compute.cluster.joined import Joined, Reach, join
 from accel_lab.compute.device import Device
-from accel_lab.compute.events.samples import MemorySampled, WorkTraced, WorldsSampled
+from accel_lab.compute.events.samples import MemorySampled, ValuesSeen, WorkTraced, WorldsSampled
 from accel_lab.compute.events.tree import Node, State
 from accel_lab.compute.lineage.content_store import Contents
 from accel_lab.compute.lineage.lineage import Tidying
@@ -38,6 +38,7 @@ from accel_lab.compute.lineage.record_thread import RecordThread
 from accel_lab.compute.lineage.recorder import Recorder
 from accel_lab.compute.machine.host_memory import host_memory_bytes
 from accel_lab.compute.machine.loaded_driver import UNPROTECTED, open_contexts
+from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import DEFAULT_TIMEOUT_S
 from accel_lab.compute.message.validation import require_bytes, require_timeout, require_word
 from accel_lab.compute.output import cell_origin
@@ -139,8 +140,9 @@ class System(SeveralDevices, Uncopied):
         suspend_after_s: how long a device is asked nothing before it is suspended by itself; never
             when not given. Not in a cluster.
         trace: what follows the messages in each context, `nvtx` or `cupti`, or both: ranges for
-            Nsight Systems, and records of what the card did, which `profile` returns. Each message
-            is then enqueued by itself. A device under CUPTI cannot be suspended.
+            Nsight Systems, and records of what the card did, which `profile` returns; with
+            `cupti-calls` also of each call of CUDA. Each message is then enqueued by itself. A
+            device under CUPTI cannot be suspended.
         cluster: `ray` takes the devices of all nodes of a Ray cluster, the notebook's own node
             first: every GPU, or with `host` one device of each node. `devices` is a count of them.
             It is the cluster that this process is connected to, or the one that runs here.
@@ -673,6 +675,8 @@ class System(SeveralDevices, Uncopied):
     def profile(self, *, timeout_s: float = 60.0) -> Profile:
         """Return each kernel, copy and fill of the cards, with exact times and its message.
 
+        With `trace="cupti-calls"` also each call of CUDA, and CUPTI's overhead.
+
         Waits for what was sent. What CUPTI records is that of `System("cuda", trace="cupti")`, from
         its begin on.
 
@@ -703,6 +707,42 @@ class System(SeveralDevices, Uncopied):
             InvalidArgument: the system is watched already.
         """
         watch: contextlib.AbstractContextManager[Any] = from_above["watch_finite"](self)
+        return watch
+
+    def observe(self, name: str, x: AccelRef, *, bins: int = 24) -> ValuesSeen:
+        """Look at what an array holds now: its range, its mean and its histogram.
+
+        They are computed on the device, whose answer is waited for, and become a fact of this name:
+        `views.values(lab)` draws all looks over time, and recordings keep them.
+
+        Parameters:
+            bins: of the histogram, at most 64, of one width between the least and the most.
+
+        Raises:
+            InvalidArgument: it is no array of this system, or the name or the bins cannot be.
+            AccelError: it could not be computed, as when the array is lost.
+        """
+        device = getattr(x, "device", None)
+        if device not in self.devices or not hasattr(x, "shape"):
+            raise InvalidArgument(f"observe: x is {x!r}; it is an array of {self.name}")
+        seen: ValuesSeen = from_above["observe"](device, name, x, bins)
+        return seen
+
+    def watch_values(
+        self, *messages: str, every: int = 1, bins: int = 24
+    ) -> contextlib.AbstractContextManager[Any]:
+        """Look at what messages of these names make, until what this returns is closed.
+
+        `with lab.watch_values("Gemm", every=10):` looks, as `observe` does, at the first result of
+        Gemm and at each tenth after it; without names at results of all messages. Each look is
+        waited for. What was put on a device or got from it is not looked at.
+
+        Raises:
+            InvalidArgument: the system is watched already, or `every` or `bins` cannot be.
+        """
+        watch: contextlib.AbstractContextManager[Any] = from_above["watch_values"](
+            self, messages, every, bins
+        )
         return watch
 
     @contextlib.contextmanager

@@ -23,7 +23,7 @@ release = version = version_of("accel-lab")
 
 root_doc = "docs/index"
 include_patterns = ["docs/**", "notebooks/*.ipynb"]
-exclude_patterns = ["**/.*"]
+exclude_patterns = ["**/.*", "docs/changelog.d/*"]
 
 extensions = ["myst_nb", "sphinx.ext.autodoc"]
 myst_heading_anchors = 3  # as a code host names them

@@ -19,7 +19,7 @@ from tests.with_parent import with_parent
 # Compiles what IPython would: `await` may stand at the top level. Who leaves a kernel that never
 # ends has the next cell end it, which here comes before the kernel has begun.
 RUNNER = """
-import ast, asyncio, inspect, json, os, sys, traceback, types, warnings
+import ast, asyncio, inspect, json, os, sys, tempfile, traceback, types, warnings
 from accel_lab import default, open_systems
 from accel_lab.system import System
 
@@ -36,6 +36,7 @@ for line in sys.stdin:
     source, name, folder = json.loads(line)
     environment = dict(os.environ)
     os.chdir(folder)
+    tempfile.tempdir = folder  # what a page makes there goes with its folder
     failure = ""
     try:
         with warnings.catch_warnings():

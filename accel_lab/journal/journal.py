@@ -15,6 +15,7 @@ from accel_lab.journal.entries.entry import Entry, Kind, entries_of
 from accel_lab.journal.entries.index import Index
 from accel_lab.journal.entries.jsonl import read_lines, write_lines
 from accel_lab.journal.entries.lines import Lines, Wanted
+from accel_lab.journal.entries.settled import AFTERMATH, settled
 from accel_lab.journal.stores.group import Group
 from accel_lab.journal.stores.memory import MemoryStore
 from accel_lab.journal.stores.open_store import open_store
@@ -27,8 +28,6 @@ JOURNAL_BYTES = 1 << 30
 """How much a journal keeps that is not in memory, when nothing else is said."""
 SHOWN = 10
 FLUSH_S = 10.0
-AFTERMATH = 20_000
-"""How many entries behind a message may tell what became of it: more than can be in flight."""
 
 
 class Journal(Uncopied, Sequence[Entry]):
@@ -255,6 +254,14 @@ class Journal(Uncopied, Sequence[Entry]):
         """
         self._fresh()
         yield from entries_of(self._groups())
+
+    def settled(self) -> Iterator[Entry]:
+        """Yield every entry when it is known what became of it, as iterating; forgets it behind.
+
+        Raises:
+            JournalDamaged: after everything before the damage was yielded.
+        """
+        return settled(self, forgets=True)
 
     @overload
     def __getitem__(self, index: SupportsIndex) -> Entry: ...

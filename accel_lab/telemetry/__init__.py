@@ -12,6 +12,12 @@ from accel_lab.telemetry.export import otlp as otlp
 from accel_lab.telemetry.finite import FiniteWatch as FiniteWatch
 from accel_lab.telemetry.report import report as report
 from accel_lab.telemetry.sql import sql as sql
+from accel_lab.telemetry.values import ValuesWatch as ValuesWatch
+from accel_lab.telemetry.values import observe
 
 system.from_above["sql"] = sql
+system.from_above["observe"] = observe
+system.from_above["watch_values"] = lambda lab, messages, every, bins: ValuesWatch(
+    lab.devices, messages, every=every, bins=bins
+)
 system.from_above["watch_finite"] = lambda lab: FiniteWatch(lab.devices)

@@ -41,7 +41,7 @@ class FiniteWatch(Uncopied):
         for one in self._watched:
             if one.outbox.watch is not None:
                 raise InvalidArgument(
-                    f"{one.device.name} is watched for NaN and Inf already; close that watch first"
+                    f"{one.device.name} is watched already; close that watch first"
                 )
         for one in self._watched:
             one.outbox.watch = one.look
@@ -78,7 +78,7 @@ class _Watched:
         """
         if message.library in PASSED_OVER:
             return
-        for name, ref in _made(message, reply):
+        for name, ref in made(message, reply):
             try:
                 if not _counts(ref) or self._holds(ref, "all", "isfinite"):
                     continue
@@ -111,7 +111,7 @@ class _Watched:
         return found.get()
 
 
-def _made(message: Operation[Any], reply: Reply[Any]) -> Iterator[tuple[str, AccelRef]]:
+def made(message: Operation[Any], reply: Reply[Any]) -> Iterator[tuple[str, AccelRef]]:
     """Yield what a message makes, and then what it changes, each by its name."""
     seen: list[int] = []
     if isinstance(reply, ResultsReply):

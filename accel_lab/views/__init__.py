@@ -37,5 +37,7 @@ from accel_lab.views.training.view import TrainingView as TrainingView
 from accel_lab.views.training.view import training as training
 from accel_lab.views.tree import TreeView as TreeView
 from accel_lab.views.tree import tree as tree
+from accel_lab.views.values.view import ValuesView as ValuesView
+from accel_lab.views.values.view import values as values
 from accel_lab.views.vram import VramView as VramView
 from accel_lab.views.vram import vram as vram

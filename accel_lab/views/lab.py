@@ -28,6 +28,7 @@ from accel_lab.views.supervision import SupervisionView
 from accel_lab.views.timeline import TimelineView
 from accel_lab.views.training.view import TrainingView
 from accel_lab.views.tree import TreeView
+from accel_lab.views.values.view import ValuesView
 from accel_lab.views.vram import VramView
 from accel_lab.views.widget import commands
 from accel_lab.views.widget.long_work import headline_of, long_work, told
@@ -42,12 +43,13 @@ PARTS: tuple[type[View], ...] = (
     VramView,
     HealthView,
     TrainingView,
+    ValuesView,
     CollectivesView,
     PatternsView,
     AgentsView,
     JournalView,
 )
-"""In the order in which they are read; the last only of what can be looked back at, and the four
+"""In the order in which they are read; the last only of what can be looked back at, and the five
 before it only of a system that has something to show in them."""
 
 
@@ -95,6 +97,7 @@ class LabView(View):
         """Return the parts that have something to show, by their names."""
         shown = {
             TrainingView.name: bool(scene.trainings.runs),
+            ValuesView.name: bool(scene.observations.series),
             CollectivesView.name: bool(scene.worlds.shown()),
             PatternsView.name: bool(scene.patterns),
             AgentsView.name: any(one.ways for one in scene.patterns),

@@ -30,6 +30,7 @@ from accel_lab.views.supervision import SupervisionView
 from accel_lab.views.timeline import TimelineView
 from accel_lab.views.training.view import TrainingView
 from accel_lab.views.tree import TreeView
+from accel_lab.views.values.view import ValuesView
 from accel_lab.views.vram import VramView
 from accel_lab.views.widget import commands
 from accel_lab.views.widget.publisher import BEAT_S, DEFAULT_HZ, PUBLISHER, silence_s
@@ -55,6 +56,7 @@ KINDS: dict[str, Callable[[System], View]] = {
     "timeline": TimelineView,
     "training": TrainingView,
     "tree": TreeView,
+    "values": ValuesView,
     "vram": VramView,
 }
 """What makes the views that a panel may show; the journal is read then for the first time."""

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from accel_lab.compute.supervision.device_records import Profile
 from accel_lab.display.counts import counted
 from accel_lab.display.table import as_html, as_text, shortened
 from accel_lab.errors import JournalError
@@ -169,16 +170,20 @@ class TimelineView(View):
         caption = ". ".join(filter(None, (_caption(state), _of_cells(state))))
         return as_html(caption, _columns(state), _cells(state))
 
-    def export(self, path: str | Path) -> Path:
+    def export(self, path: str | Path, *, profile: Profile | None = None) -> Path:
         """Write what is known now as a Chrome trace; returns where.
 
         Any thread. Perfetto and chrome://tracing open the file.
+
+        Parameters:
+            profile: what the cards have recorded themselves, as `lab.profile()` returns it: below
+                the streams of each device stand its own, with exact times.
 
         Raises:
             OSError: it cannot be written.
         """
         with self.source.lock:
-            trace = chrome_trace(self.source.look())
+            trace = chrome_trace(self.source.look(), () if profile is None else profile.done)
         path = Path(path)
         path.write_bytes(msgspec.json.encode(trace))
         return path

@@ -1,17 +1,19 @@
-"""What `System(trace=…)` costs a message: off, NVTX, CUPTI, and both.
+"""What it costs a message to be seen from outside: off, NVTX, CUPTI, OTLP, Prometheus.
 
     python -m tests.benchmarks.tracing --backend cuda --json tracing.json
 
 Small messages in a row, whose last is waited for, in alternating rounds of systems that are open at
 the same time. Off is measured twice: what lies between the two is what the machine cannot tell
-apart. To compare with another commit, run it there with `--only off`.
+apart. `otlp` sends to a collector in this process, and `prometheus` is scraped each second. To
+compare with another commit, run it there with `--only off`.
 """
 
 import argparse
 import json
+import threading
 import time
-from collections.abc import Iterable
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median, quantiles
@@ -19,17 +21,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from accel_lab import AccelRef, System, blas
+from accel_lab import AccelRef, System, blas, telemetry
 from accel_lab.compute.tracing.asked import Trace
 
 WAIT_S = 60.0
+SCRAPED_S = 1.0
 MODES: dict[str, tuple[Trace, ...]] = {
     "off": (),
     "off again": (),
     "nvtx": ("nvtx",),
     "cupti": ("cupti",),
+    "cupti-calls": ("cupti-calls",),
     "nvtx and cupti": ("nvtx", "cupti"),
+    "otlp": (),
+    "prometheus": (),
 }
+NEEDS = {"otlp": "opentelemetry", "prometheus": "prometheus_client", "cupti-calls": "cupti"}
+"""The packages of those that are not named for theirs."""
 
 
 class Side(NamedTuple):
@@ -47,16 +55,47 @@ def modes(backend: str, only: Iterable[str] = ()) -> dict[str, tuple[Trace, ...]
         name: trace
         for name, trace in MODES.items()
         if name in wanted
-        and all(find_spec(one) for one in trace)
-        and (backend == "cuda" or "cupti" not in trace)
+        and all(find_spec(NEEDS.get(one, one)) for one in (*trace, *({name} & NEEDS.keys())))
+        and (backend == "cuda" or not {"cupti", "cupti-calls"}.intersection(trace))
     }
 
 
-def open_side(backend: str, trace: tuple[Trace, ...]) -> Side:
+def open_side(backend: str, name: str, trace: tuple[Trace, ...], stack: ExitStack) -> Side:
     """Open a system; its journal is off, so that the message is most of what is measured."""
     lab = System(backend, 1, journal=None, fuse=False, trace=trace).ready()
+    stack.callback(lab.close)
+    if name == "otlp":
+        from tests.telemetry.collector import collecting
+
+        stack.callback(telemetry.otlp(lab, stack.enter_context(collecting()).endpoint).close)
+    if name == "prometheus":
+        stack.enter_context(scraped(lab))
     x, y = (lab.devices[0].put(np.ones((64, 64), np.float32)) for _ in range(2))
     return Side(lab, x, y)
+
+
+@contextmanager
+def scraped(lab: System) -> Iterator[None]:
+    """Have a system's metrics read each second, as a dashboard gives them."""
+    from accel_lab.views.dashboard.metrics import exposition
+    from accel_lab.views.dashboard.watched import Onlooker
+
+    onlooker, ended = Onlooker(lab, lab.name), threading.Event()
+    onlooker.want(ended, ("work", "health"))
+
+    def scrape() -> None:
+        while not ended.wait(SCRAPED_S):
+            with onlooker.lock:
+                onlooker.look()
+            exposition([onlooker])
+
+    thread = threading.Thread(target=scrape)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def seconds(side: Side, messages: int) -> float:
@@ -76,9 +115,9 @@ def measure(
 ) -> list[dict[str, Any]]:
     """Return a row for each mode; times in microseconds."""
     with ExitStack() as stack:
-        sides = {name: open_side(backend, trace) for name, trace in modes(backend, only).items()}
+        wanted = modes(backend, only).items()
+        sides = {name: open_side(backend, name, trace, stack) for name, trace in wanted}
         for side in sides.values():
-            stack.callback(side.lab.close)
             seconds(side, messages)
         found: dict[str, list[float]] = {name: [] for name in sides}
         for turn in range(rounds):

@@ -39,7 +39,7 @@ from tests.project import NEXT, PROJECT, ROOT, requirements
 
 DOCS = ROOT / "docs"
 README = ROOT / "README.md"
-PAGES = [README, *sorted(DOCS.rglob("*.md"))]
+PAGES = [README, *sorted(page for page in DOCS.rglob("*.md") if page.parent.name != "changelog.d")]
 SKILLS = sorted(DOCS.glob("skills/*/SKILL.md"))
 MODULES = {name: module_of(name) for name in LIBRARIES}
 REFERENCE = DOCS / "reference"
@@ -129,6 +129,14 @@ def test_a_program_that_fails_is_told_and_costs_no_other(tmp_path: Path) -> None
         pages.run("await __import__('asyncio').sleep(0)", "sixth", tmp_path)
     finally:
         pages.close()
+
+
+def test_what_a_program_leaves_in_temporary_folders_is_in_its_own(
+    pages: Pages, tmp_path: Path
+) -> None:
+    source = "import tempfile\nfrom pathlib import Path\nPath(tempfile.mkdtemp(), 'left').touch()\n"
+    pages.run(source, "leaving", tmp_path)
+    assert [one.name for one in tmp_path.rglob("left")] == ["left"]
 
 
 @pytest.mark.parametrize("page", SKILLS, ids=name)

@@ -169,6 +169,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
             "timeline",
             "training",
             "tree",
+            "values",
             "vram",
         },
         {"agents", "kernels"},

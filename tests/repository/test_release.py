@@ -2,11 +2,14 @@
 
 import json
 import os
+import re
 import resource
+import runpy
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 from zipfile import ZipFile
 
 import pytest
@@ -41,8 +44,9 @@ def run(*command: str | Path, cwd: Path = ROOT) -> str:
 def committed(folder: Path, *tags: str) -> Path:
     """Make a repository of what decides the version, with one commit and these tags."""
     folder.mkdir()
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, folder)
+    (folder / ".ci").mkdir()
+    for name in ("pyproject.toml", "README.md", "LICENSE", ".ci/long_description.py"):
+        shutil.copy(ROOT / name, folder / name)
     run("git", "init", "--quiet", cwd=folder)
     run("git", "add", "--all", cwd=folder)
     who = ("-c", "user.name=test", "-c", "user.email=test@example.org")
@@ -122,6 +126,68 @@ def test_a_wheel_needs_only_the_core_and_its_parts_are_listed(dist: Path, tmp_pa
     assert {"accel-lab", *requirements()} <= found.keys()
     assert found["accel-lab"]["version"] == wheel.name.split("-")[1]
     assert "pytest" not in found
+
+
+def script(name: str) -> dict[str, Any]:
+    """Run a file of `.ci` as a module, and return its names."""
+    return runpy.run_path(str(ROOT / ".ci" / name))
+
+
+def test_on_an_index_the_links_of_the_readme_lead_to_the_repository(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    require("wheel")
+    monkeypatch.setenv("GITHUB_REPOSITORY", "someone/lab")
+    monkeypatch.setenv("GITHUB_SHA", "0a1b2c")
+    metadata: dict[str, Any] = {}
+    script("long_description.py")["LongDescription"](str(ROOT), {}).update(metadata)
+    shown, text = metadata["readme"]["text"], (ROOT / "README.md").read_text()
+    targets = [re.findall(r"\]\(([^)\s]+)\)", page) for page in (shown, text)]
+    assert len(targets[0]) == len(targets[1]) > 20
+    for on_index, here in zip(*targets, strict=True):
+        if here.startswith(("https://", "#")):
+            assert on_index == here
+            continue
+        way = "raw" if here.endswith(".png") else "blob"
+        assert on_index == f"https://github.com/someone/lab/{way}/0a1b2c/{here}"
+        assert (ROOT / here.partition("#")[0]).exists()
+
+
+PAGE = (
+    "# Changelog\n\n## 0.2.0\n\n- One.\n- Two,\n  on two lines.\n\n## 0.1.0\n\nThe first version.\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [
+        ("0.2.0", PAGE.replace("lines.\n", "lines.\n- A.\n- B\n  b.\n- C.\n")),
+        ("0.3.0", PAGE.replace("## 0.2", "## 0.3.0\n\n- A.\n- B\n  b.\n- C.\n\n## 0.2")),
+    ],
+)
+def test_fragments_become_a_part_of_the_changelog(
+    tmp_path: Path, version: str, expected: str
+) -> None:
+    fragments = tmp_path / "changelog.d"
+    fragments.mkdir()
+    (tmp_path / "changelog.md").write_text(PAGE)
+    (fragments / ".gitkeep").touch()
+    (fragments / "b.md").write_text("- C.\n")
+    (fragments / "a.md").write_text("- A.\n- B\n  b.\n")
+    collect = script("changelog")["collect"]
+    assert collect(tmp_path, version) == 2
+    assert (tmp_path / "changelog.md").read_text() == expected
+    assert [one.name for one in fragments.iterdir()] == [".gitkeep"]
+    (fragments / "c.md").write_text("A sentence alone.\n")
+    with pytest.raises(SystemExit, match=r"c\.md is no list of items"):
+        collect(tmp_path, version)
+    assert (tmp_path / "changelog.md").read_text() == expected
+
+
+def test_every_fragment_is_a_list_of_items() -> None:
+    item = script("changelog")["ITEM"]
+    for fragment in (ROOT / "docs" / "changelog.d").glob("*.md"):
+        assert item.fullmatch(fragment.read_text()), fragment
 
 
 def test_importing_accel_lab_costs_less_than_importing_numpy() -> None:

@@ -41,16 +41,16 @@ const STATE = {
 const bar = (state, more = {}) => toHtml(...drawLabBar(state, { selection: null, span: null, paused: false, stale: null, replay: null, ...more }).filter(Boolean));
 
 test("every part has a name, a title and what mounts it", () => {
-  assert.deepEqual(LAB_PARTS.map(({ name }) => name), ["tree", "supervision", "timeline", "kernels", "vram", "health", "training", "collectives", "patterns", "agents", "journal"]);
+  assert.deepEqual(LAB_PARTS.map(({ name }) => name), ["tree", "supervision", "timeline", "kernels", "vram", "health", "training", "values", "collectives", "patterns", "agents", "journal"]);
   for (const { title, mount } of LAB_PARTS) assert.ok(title && typeof mount === "function");
 });
 
 test("a part that the past may be without says so, and leaves no live state there", () => {
   const may = LAB_PARTS.filter(({ absent }) => absent);
-  assert.deepEqual(may.map(({ name }) => name), ["training", "collectives", "patterns", "agents"]);
-  assert.match(toHtml(...drawCollectives(may[1].absent({ closed: false }), collectivesView())), /No world was seen then\./);
-  assert.match(toHtml(...drawPatterns(may[2].absent({ closed: false }), patternsView())), /No pattern was seen then\./);
-  assert.match(toHtml(...drawAgents(may[3].absent({ closed: false }), agentsView())), /No graph was seen then\./);
+  assert.deepEqual(may.map(({ name }) => name), ["training", "values", "collectives", "patterns", "agents"]);
+  assert.match(toHtml(...drawCollectives(may[2].absent({ closed: false }), collectivesView())), /No world was seen then\./);
+  assert.match(toHtml(...drawPatterns(may[3].absent({ closed: false }), patternsView())), /No pattern was seen then\./);
+  assert.match(toHtml(...drawAgents(may[4].absent({ closed: false }), agentsView())), /No graph was seen then\./);
 });
 
 test("the bar says whose lab it is and that it is live", () => {

@@ -12,6 +12,7 @@ import { mountSupervision } from "../supervision/mount.js";
 import { mountTimeline } from "../timeline/mount.js";
 import { mountTraining } from "../training/mount.js";
 import { mountTree } from "../tree/mount.js";
+import { mountValues } from "../values/mount.js";
 import { mountVram } from "../vram/mount.js";
 
 export const LAB_PARTS = [
@@ -22,6 +23,7 @@ export const LAB_PARTS = [
   { name: "vram", title: "Memory", mount: mountVram, scrolls: true },
   { name: "health", title: "Health", mount: mountHealth },
   { name: "training", title: "Training", mount: mountTraining, absent: ({ closed }) => ({ lab: "", runs: [], closed, past: true }) },
+  { name: "values", title: "Values", mount: mountValues, absent: ({ closed }) => ({ lab: "", series: [], closed, past: true }) },
   { name: "collectives", title: "Collectives", mount: mountCollectives, absent: ({ closed }) => ({ lab: "", worlds: [], closed, past: true }) },
   { name: "patterns", title: "Patterns", mount: mountPatterns, absent: ({ closed }) => ({ lab: "", patterns: [], closed, past: true }) },
   { name: "agents", title: "Agents", mount: mountAgents, absent: ({ closed }) => ({ lab: "", agents: [], closed, past: true }) },

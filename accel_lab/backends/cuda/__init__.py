@@ -95,11 +95,15 @@ def preload() -> None:
     load()
 
 
-def open_activity() -> "CuptiActivity":
-    """Begin to record what the device does, by CUPTI; in a context, after its backend is open."""
+def open_activity(*, calls: bool) -> "CuptiActivity":
+    """Begin to record what the device does, by CUPTI; in a context, after its backend is open.
+
+    Parameters:
+        calls: record also each call of CUDA.
+    """
     from accel_lab.backends.cuda.activity import CuptiActivity
 
-    return CuptiActivity()
+    return CuptiActivity(calls=calls)
 
 
 def open_backend(index: int) -> "Backend":

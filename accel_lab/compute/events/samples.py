@@ -1,6 +1,6 @@
 """What a system looks like at a moment, as facts: the views draw them, a recording keeps them."""
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
@@ -250,6 +250,31 @@ class WorldsSampled(Event, frozen=True):
     """The worlds of a system that are in use, and what is under way in each."""
 
     worlds: tuple[WorldLook, ...]
+
+
+class ValuesSeen(Event, frozen=True):
+    """What an array held when it was looked at.
+
+    `look` counts those of this `name` on this device. Of the elements `nans` and `infs` are no
+    finite numbers; of the others, or of their magnitudes where they are complex, there are `least`,
+    `most`, `mean`, and in `counts` how many are in each of some bins of one width between the two:
+    one bin where all are equal, and none where their distance is no finite number. The three are
+    None where no element is finite.
+    """
+
+    is_frequent: ClassVar[bool] = True
+    device: str
+    name: str
+    look: int
+    dtype: str
+    shape: tuple[int, ...]
+    nans: int
+    infs: int
+    least: float | None
+    most: float | None
+    mean: float | None
+    counts: tuple[int, ...]
+    cell: int | None = None
 
 
 class SystemEnded(Event, frozen=True):

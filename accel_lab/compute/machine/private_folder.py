@@ -1,8 +1,9 @@
-"""Files that are to be run: in folders to which nobody else can write, and of this user alone."""
+"""Files of this user alone, in folders to which nobody else can write: what is run, or secret."""
 
 import errno
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -51,6 +52,21 @@ def create_private(path: Path) -> int:
         OSError: it cannot be made.
     """
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+
+
+def private_opener(path: str, flags: int) -> int:
+    """Open a file for `open(…, opener=)`, so that this user alone can read and write it.
+
+    One that is there is made so, too, if it is this user's; a device or a pipe stays what it is.
+
+    Raises:
+        OSError: it cannot be opened.
+    """
+    descriptor = os.open(path, flags | os.O_CLOEXEC, 0o600)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        with suppress(PermissionError):
+            os.fchmod(descriptor, 0o600)
+    return descriptor
 
 
 def _is_safe(found: os.stat_result, owners: set[int], *, shared: bool = False) -> bool:

@@ -20,7 +20,7 @@ class SharedServices(msgspec.Struct, frozen=True):
     Attributes:
         event_loop: the system thread, which supervises and waits for nobody.
         patient: the thread that writes for the front end and frees garbage, which may take long.
-        trace: what follows the messages of contexts: `nvtx`, `cupti`.
+        trace: what follows the messages of contexts: `nvtx`, `cupti`, `cupti-calls`.
         busy: say whether the calling thread is in the middle of what others wait for.
     """
 

@@ -51,3 +51,9 @@ class Aftermath:
             self.results.setdefault(marker.seq, {})[marker.id] = marker
         elif isinstance(marker, markers.Arrays):
             self.arrays[marker.seq] = marker.ids
+
+    def forget(self, seq: int) -> None:
+        """Forget what is kept of each request: not failures and losses, which are few."""
+        self.contents.pop(seq, None)
+        self.results.pop(seq, None)
+        self.arrays.pop(seq, None)

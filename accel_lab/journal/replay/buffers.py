@@ -10,6 +10,10 @@ from accel_lab.compute.message.buffer import Ref
 _PARTED = "memory that it may have shared was written, and it was made of its checkpoint by then"
 
 
+EVERY = 2_000
+"""After so many messages what was let go before the last such look is forgotten."""
+
+
 class Missing(NamedTuple):
     """A buffer that is not what it was, and why."""
 
@@ -33,6 +37,15 @@ class Buffers:
         self._spoilt: dict[int, tuple[int, str]] = {}  # memory: when it was spoilt last, and why
         self._parted: dict[int, tuple[int, ...]] = {}  # memory of a mended one: what it was before
         self._touched: dict[int, int] = {}
+        self._steps = 0
+        self._let_go: set[int] = set()
+        self._let_go_before: set[int] = set()
+
+    @property
+    def known(self) -> set[int]:
+        """Those that are not forgotten, and what tells their memory."""
+        ids = self._since.keys() | self._gone.keys()
+        return ids | self._aliasing.of_all(ids)
 
     def roots(self, id_: int) -> tuple[int, ...]:
         """Return what tells a buffer's memory; those that may share it have one in common."""
@@ -61,6 +74,9 @@ class Buffers:
 
     def touched(self, step: Step) -> None:
         """Note when a buffer was last written."""
+        self._steps += 1
+        if self._steps % EVERY == 0:
+            self._forget()
         roots = self._aliasing.of_all(step.writes)
         self._touched.update(dict.fromkeys(roots, step.seq))
         for own, before in self._parted.items() if roots else ():
@@ -112,6 +128,20 @@ class Buffers:
         return None
 
     def free(self, ids: Iterable[int]) -> None:
-        """Let these go."""
+        """Let these go; nothing names them any more."""
         for id_ in ids:
             self.refs.pop(id_, None)
+            self._let_go.add(id_)
+
+    def _forget(self) -> None:
+        """Forget what was let go before the last time; what was made later may wait for a look."""
+        old = self._let_go_before - self.refs.keys()
+        self._let_go_before, self._let_go = self._let_go, set()
+        for id_ in old:
+            self._since.pop(id_, None)
+            self._gone.pop(id_, None)
+        self._aliasing.keep(self._since.keys() | self._gone.keys())
+        known = self.known
+        self._touched = {root: seq for root, seq in self._touched.items() if root in known}
+        self._spoilt = {root: mark for root, mark in self._spoilt.items() if root in known}
+        self._parted = {own: was for own, was in self._parted.items() if own in known}

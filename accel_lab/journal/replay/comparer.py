@@ -11,6 +11,7 @@ from accel_lab.compute.message.buffer import AccelRef, Ref
 from accel_lab.compute.message.builtin import Allocate, Upload
 from accel_lab.errors import AccelError
 from accel_lab.journal.entries.entry import Entry
+from accel_lab.journal.replay.buffers import EVERY
 from accel_lab.journal.replay.comparison import Comparison, compare
 from accel_lab.journal.replay.prelude import Place
 from accel_lab.journal.replay.repeat import Recorded, Repeater, Sent, outcome
@@ -32,6 +33,7 @@ class Comparer:
         self._report = report
         self._sent: deque[_Pending] = deque()
         self._off: dict[tuple[Place, int], float] = {}
+        self._looks = 0
 
     def ask(self, entry: Entry, sent: Sent) -> None:
         """Ask for the digest of what a message makes, as it is before the next message."""
@@ -67,6 +69,9 @@ class Comparer:
     def _compared(self, pending: "_Pending") -> Comparison | None:
         entry, step, was = pending.entry, pending.step, pending.entry.digests.get(pending.id)
         place = entry.session, entry.device
+        self._looks += 1
+        if self._looks % EVERY == 0:
+            self._forget(entry, place)
         roots = self._repeater.buffers(entry).roots
         read = {one for id_ in step.operands for one in (id_, *roots(id_))}
         offs = [self._off.get((place, one)) for one in read]
@@ -94,6 +99,13 @@ class Comparer:
                 if roots(id_) in ((), (id_,)):
                     self._off.pop((place, id_), None)
         return comparison
+
+    def _forget(self, entry: Entry, place: Place) -> None:
+        """Forget of a device how far those were off that are let go."""
+        known = self._repeater.buffers(entry).known
+        self._off = {
+            key: off for key, off in self._off.items() if key[0] != place or key[1] in known
+        }
 
 
 class _Pending(NamedTuple):

@@ -5,8 +5,10 @@
 
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
+from itertools import chain, islice
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from accel_lab.actor.reply import Reply
@@ -22,7 +24,7 @@ from accel_lab.errors import AccelError, InvalidArgument
 from accel_lab.journal.entries.entry import Entry
 from accel_lab.journal.replay.comparer import Comparer
 from accel_lab.journal.replay.comparison import Comparison
-from accel_lab.journal.replay.part import Where, mentions, position, read, refuse_code
+from accel_lab.journal.replay.part import Reading, Where, outlasting, refuse_code
 from accel_lab.journal.replay.prelude import prelude
 from accel_lab.journal.replay.repeat import NotSent, Recorded, Repeater, Sent, outcome
 from accel_lab.journal.replay.report import ReplayReport
@@ -98,7 +100,8 @@ class Replay(Uncopied):
         journal: what was recorded.
         system: where to replay it.
         from_: the first entry, by its place in the journal (negative from the end) or itself.
-            What the part needs from before is run first, and not compared.
+            What the part needs from before is run first, and not compared; to find that, all
+            that is before is held in memory.
         to: the entry before which to stop.
         compare: compare results with the recorded digests, where there are any.
         allow_code: run functions and compile kernels of sessions that were not this process's.
@@ -126,19 +129,21 @@ class Replay(Uncopied):
         if isinstance(system, type) or not hasattr(system, "devices"):
             text = f"a journal is replayed on a System, not on {system!r}"
             raise InvalidArgument(text)
-        entries, damage = read(journal)
-        begin, end = position(entries, from_, 0), position(entries, to, len(entries))
-        self._part = entries[begin:end]
-        self._before = prelude(entries[:begin], self._part)
+        entries = Reading(journal)
+        begin, end = entries.position(from_, 0), entries.position(to, len(entries))
+        part = partial(islice, entries, begin, end)
+        self._before = prelude(islice(entries, begin), part()) if begin else []
         if not allow_code:
-            everything = [*self._before, *self._part]
-            refuse_code([e for e in everything if e.replayable and not e.failed], journal)
+            everything = chain(self._before, part())
+            refuse_code((e for e in everything if e.replayable and not e.failed), journal)
         self._progress = progress
-        self._repeater = Repeater(journal, stand_ins(entries, system.devices))
-        self.report = ReplayReport(f"{system.name} ({system.backend})", damage=damage)
+        self._repeater = Repeater(journal, stand_ins(entries.devices, system.devices))
+        self.report = ReplayReport(f"{system.name} ({system.backend})", damage=entries.damage)
         self._comparer = Comparer(journal, self._repeater, self.report) if compare else None
         self._open: dict[int, weakref.ref[Reply[Any]]] = {}
-        self._mentions = mentions(self._part)
+        self._outlasting = outlasting(part())
+        self._part = iter(part())
+        self._count = max(end - begin, 0)
         self._position = 0
         self._began = 0.0
         self._steps = self._one_by_one()
@@ -146,9 +151,9 @@ class Replay(Uncopied):
     def run(self) -> ReplayReport:
         """Run what is left and return the report; blocks until everything is answered."""
         self._prepare()
-        with Bar("replay", len(self._part), shown=self._progress) as bar:
-            while self._position < len(self._part):
-                self._take()
+        with Bar("replay", self._count, shown=self._progress) as bar:
+            for entry in self._part:
+                self._take(entry)
                 self._collected(COMPARISONS_IN_FLIGHT)
                 bar.at(self._answered)
             for weak in list(self._open.values()):
@@ -182,9 +187,8 @@ class Replay(Uncopied):
 
     def _one_by_one(self) -> Iterator[Replayed]:
         self._prepare()
-        while self._position < len(self._part):
-            entry = self._part[self._position]
-            done = self._take()
+        for entry in self._part:
+            done = self._take(entry)
             if isinstance(done, Replayed):
                 yield done
             elif done is not None:
@@ -196,9 +200,8 @@ class Replay(Uncopied):
 
     # One entry.
 
-    def _take(self) -> Replayed | Reply[Any] | None:
-        """Do what the next entry says: return the reply to a message, or why it was not sent."""
-        entry = self._part[self._position]
+    def _take(self, entry: Entry) -> Replayed | Reply[Any] | None:
+        """Do what an entry says: return the reply to a message, or why it was not sent."""
         self._position += 1
         if entry.kind == "message":
             return self._message(entry)
@@ -209,9 +212,7 @@ class Replay(Uncopied):
         elif entry.kind == "checkpoint":
             self._repeater.restore(entry)
         elif entry.kind == "context ended":
-            last = self._mentions.get((entry.session, entry.device), {})
-            later = [id_ for id_, number in last.items() if number > entry.number]
-            self._repeater.forget(entry, later)
+            self._repeater.forget(entry, self._outlasting[entry.number])
         return None
 
     def _message(self, entry: Entry) -> Replayed | Reply[Any]:
@@ -287,13 +288,12 @@ class Replay(Uncopied):
         self.report.seconds = time.monotonic() - self._began
 
 
-def stand_ins(entries: Iterable[Entry], devices: Sequence[Device]) -> dict[str, Device]:
+def stand_ins(recorded: Collection[str], devices: Sequence[Device]) -> dict[str, Device]:
     """Return the live device for each recorded name."""
     named = {device.name: device for device in devices}
-    recorded = sorted({entry.device for entry in entries if entry.device})
     return {
         name: named.get(name, devices[position % len(devices)])
-        for position, name in enumerate(recorded)
+        for position, name in enumerate(sorted(recorded))
     }
 
 

@@ -26,6 +26,7 @@ from accel_lab.compute.events.samples import (
     WorkTraced,
     WorldsSampled,
 )
+from accel_lab.compute.machine.private_folder import private_opener
 from accel_lab.display.sizes import size
 from accel_lab.errors import InvalidArgument, RecordingDamaged, RecordingError
 from accel_lab.uncopied import Uncopied
@@ -325,7 +326,7 @@ class Recorder(Uncopied):
         if path.is_file():
             with suppress(OSError):  # then it is emptied
                 path.resolve().unlink()  # whoever reads or writes it goes on with what they had
-        self._file = path.open("wb", buffering=0)
+        self._file = open(path, "wb", buffering=0, opener=private_opener)  # noqa: SIM115
         self._put(header(name))
         atexit.register(self.close)
         with observer.lock:
@@ -441,7 +442,8 @@ def record(
 
     Parameters:
         lab: the system.
-        path: of the file; one that is there is replaced, and who still has it open keeps it.
+        path: of the file; one that is there is replaced, and who still has it open keeps it. Only
+            this user can read it (mode 0600), for it has the text of cells and what code printed.
         rate_hz: how often the system is looked at, at most 30.
         limit_bytes: how large the file may become. Beyond it samples are left out, then all else;
             `dropped` counts that, and the end of the file says it.

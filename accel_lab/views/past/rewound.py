@@ -75,6 +75,7 @@ class Rewound:
         self._notebook(moment, live)
         scene.worlds = live.worlds.until(moment, self._seen.worlds(moment))
         scene.trainings = live.trainings.until(moment)
+        scene.observations = live.observations.until(moment)
         scene.patterns = self._seen.patterns(moment)
         scene.health = self._seen.health(moment)
         if scene.health:

@@ -21,6 +21,7 @@ from accel_lab.compute.events.samples import (
     NotebookSampled,
     SystemEnded,
     TreeSampled,
+    ValuesSeen,
     WorkTraced,
     WorldsSampled,
 )
@@ -99,7 +100,12 @@ class Observer(Uncopied):
         weakref.finalize(self, self._following.close).atexit = False
         # Of their own, for thousands of operations would push out what supervision says.
         self._of_worlds = Arrivals()
-        types: tuple[type[Event], ...] = (*HEALING_TYPES, CollectiveEnded, StepTrained)
+        types: tuple[type[Event], ...] = (
+            *HEALING_TYPES,
+            CollectiveEnded,
+            StepTrained,
+            ValuesSeen,
+        )
         told, _, self._following_worlds = lab.events.follow(self._of_worlds.put, *types)
         self._of_worlds.precede(told, 0)
         weakref.finalize(self, self._following_worlds.close).atexit = False

@@ -40,12 +40,14 @@ from accel_lab.compute.events.samples import (
     Slice,
     SystemEnded,
     TreeSampled,
+    ValuesSeen,
     WorkTraced,
     WorldsSampled,
 )
 from accel_lab.compute.events.training import StepTrained
 from accel_lab.compute.events.tree import Node
 from accel_lab.compute.lineage.senders import Begins, Senders
+from accel_lab.views.scene.observations import Observations
 from accel_lab.views.scene.trainings import Trainings
 from accel_lab.views.scene.worlds import HEALING_TYPES, WORLD_TYPES, WorldFact, Worlds
 
@@ -86,9 +88,13 @@ Sample = (
     | PatternsSampled
     | CollectiveEnded
     | StepTrained
+    | ValuesSeen
     | SystemEnded
 )
 """What a system looks like, and what happens so often that a slow reader may lose some."""
+
+Beside = NotebookSampled | LevelsSampled | PatternsSampled | StepTrained | ValuesSeen
+"""What is drawn beside the work."""
 
 Topic = Literal[
     "memory", "addresses", "work", "health", "cells", "mailbox", "in flight", "restarts"
@@ -128,6 +134,7 @@ class Scene:
         worlds: the worlds, and the collective operations in them.
         patterns: the patterns and agents, as they were last seen.
         trainings: the trainers, and the curves of their steps.
+        observations: what chosen arrays held, look by look.
         unrecorded: of a moment in the past, what nothing tells of it, each with the reason.
     """
 
@@ -152,6 +159,7 @@ class Scene:
         self.worlds = Worlds()
         self.patterns: tuple[PatternLook, ...] = ()
         self.trainings = Trainings()
+        self.observations = Observations()
         self.unrecorded: dict[Topic, str] = {}
 
     def add(self, fact: Event) -> None:
@@ -164,7 +172,7 @@ class Scene:
             self._work(fact)
         elif isinstance(fact, HealthSampled):
             self.health.setdefault(fact.source, deque(maxlen=READINGS)).append(fact)
-        elif isinstance(fact, NotebookSampled | LevelsSampled | PatternsSampled | StepTrained):
+        elif isinstance(fact, Beside):
             self._beside(fact)
         elif isinstance(fact, WORLD_TYPES):
             self.worlds.take(cast("WorldFact", fact))
@@ -195,15 +203,16 @@ class Scene:
         twin = Scene()
         vars(twin).update({name: copy(value) for name, value in vars(self).items()})
         twin.worlds, twin.trainings = self.worlds.copy(), self.trainings.copy()
+        twin.observations = self.observations.copy()
         twin.senders = {device: one.copy() for device, one in self.senders.items()}
         twin.health = {source: samples.copy() for source, samples in self.health.items()}
         twin.levels = {device: levels.copy() for device, levels in self.levels.items()}
         return twin
 
-    def _beside(
-        self, sample: NotebookSampled | LevelsSampled | PatternsSampled | StepTrained
-    ) -> None:
-        if isinstance(sample, StepTrained):
+    def _beside(self, sample: Beside) -> None:
+        if isinstance(sample, ValuesSeen):
+            self.observations.take(sample)
+        elif isinstance(sample, StepTrained):
             self.trainings.take(sample)
         elif isinstance(sample, PatternsSampled):
             self.patterns = sample.patterns

@@ -1,5 +1,6 @@
 """CUPTI's records joined to messages, by a package that stands in for `cupti-python`."""
 
+import json
 import sys
 import threading
 import time
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel_lab import System, array, blas
+from accel_lab import System, array, blas, views
 from accel_lab.backends.cuda import activity
 from accel_lab.backends.cuda.activity import CuptiActivity
 from accel_lab.compute.events.device_work import DeviceWork
@@ -180,6 +181,57 @@ def test_copies_and_fills_say_what_they_moved(recorder: CuptiActivity) -> None:
     (copy, fill), _ = recorder.take()
     assert (copy.name, copy.kind, copy.nbytes, copy.grid) == ("DTOH", "copy", 4096, ())
     assert (fill.name, fill.kind, fill.nbytes, fill.block) == ("memset", "fill", 16, ())
+
+
+def test_calls_of_cuda_and_overhead_are_told_where_they_are_asked_for(
+    monkeypatch: pytest.MonkeyPatch, recorder: CuptiActivity
+) -> None:
+    records = (
+        cupti.correlated(1, 11),
+        cupti.called(1, 90, 100),
+        cupti.called(2, 100, 130, 211, cupti.ActivityKind.RUNTIME),
+        cupti.called(1, 140, 150, 9999),
+        cupti.called(1, 160, 0),
+        cupti.kernel(1, 120, 125),
+        cupti.overhead(200, 230),
+        cupti.overhead(240, 250, 77),
+    )
+    assert given(recorder, *records) == [(11, "kernel", "kernel", 5)]
+    enabled = set(cupti.enabled)
+    calling = CuptiActivity(calls=True)
+    monkeypatch.setattr(cupti, "enabled", enabled)  # so that it adds no overhead of its own
+    assert given(calling, *records) == [
+        (11, "cuLaunchKernel", "driver", 10),
+        (0, "cudaLaunchKernel_v7000", "runtime", 30),
+        (11, "function 9999", "driver", 10),
+        (11, "kernel", "kernel", 5),
+        (0, "CUPTI_BUFFER_FLUSH", "overhead", 30),
+        (0, "overhead 77", "overhead", 10),
+    ]
+
+
+def test_calls_stand_beside_the_kernels_in_the_timelines_file(told: Path, tmp_path: Path) -> None:
+    with System("recorded", 1, trace="cupti-calls") as lab:
+        view = views.timeline(lab)
+        x = lab.devices[0].put(np.ones((4, 4)))
+        blas.gemm(x, x).result(WAIT_S)
+        profile = lab.profile(timeout_s=WAIT_S)
+        assert lab.trace == ("cupti-calls", "cupti")
+        found = json.loads(view.export(tmp_path / "trace.json", profile=profile).read_text())
+        plain = json.loads(view.export(tmp_path / "plain.json").read_text())
+    assert {one.work.kind for one in profile.done} == {"kernel", "driver", "overhead"}
+    events = found["traceEvents"]
+    assert not [one for one in plain["traceEvents"] if one["pid"] and one["ph"] == "X"]
+    rows = {one["tid"]: one["args"]["name"] for one in events if one["name"] == "thread_name"}
+    (gemm,) = {one.work.seq for one in profile.done if one.work.kind == "kernel"} & {2}
+    ours = {
+        rows[one["tid"]]: (one["name"], one["dur"])
+        for one in events
+        if one["ph"] == "X" and one["args"].get("seq") == gemm and one["cat"] != "copy"
+    }
+    assert ours["card stream 7"] == ("kernel of 2", 1.0)
+    assert ours["calls of thread 4242"] == ("cuLaunchKernel", 0.5)
+    assert "CUPTI" in rows.values()
 
 
 def test_what_is_too_much_is_dropped_and_counted(

@@ -150,7 +150,7 @@ def test_the_package_itself_takes_the_ranges() -> None:
 def test_what_cannot_follow_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TelemetryUnavailable, match="the host backend has no CUPTI"):
         System("host", 1, trace="cupti")
-    with pytest.raises(InvalidArgument, match="trace is nvtx or cupti, not 'nsight'"):
+    with pytest.raises(InvalidArgument, match="trace is nvtx or cupti or cupti-calls, not"):
         System("host", 1, trace="nsight")  # type: ignore[arg-type]
     monkeypatch.setattr("accel_lab.compute.tracing.asked.find_spec", lambda _: None)
     with pytest.raises(TelemetryUnavailable, match=r"needs nvtx: .*install nvtx"):

@@ -204,6 +204,25 @@ def test_sql_joins_kernels_and_messages(recorded: Recorded) -> None:
     assert found["least"][0] > 50_000
 
 
+def test_calls_of_cuda_have_their_message_and_come_before_its_kernel() -> None:
+    with System("cuda", devices=1, timeout_s=WAIT, trace="cupti-calls") as lab:
+        session = Session(lab)
+        before = len(lab.profile().done)
+        first = lab.devices[0].requests.queue.last + 1
+        session.run()
+        done = [one.work for one in lab.profile().done[before:]]
+    launches = {one.seq: one for one in done if one.kind == "kernel" and "timed" in one.name}
+    calls = {
+        one.seq: one
+        for one in done
+        if one.kind in ("driver", "runtime") and "aunch" in one.name and one.seq in launches
+    }
+    assert sorted(launches) == sorted(calls) == list(range(first, first + TIMES))
+    early = [launches[seq].start - calls[seq].start for seq in calls]
+    assert min(early) > -1e-4, min(early)
+    assert all(one.duration_ns >= 0 for one in done)
+
+
 def test_it_is_recorded_again_after_an_illegal_address_and_is_not_suspended() -> None:
     with System("cuda", devices=1, timeout_s=WAIT, trace=("nvtx", "cupti")) as lab:
         (gpu,) = lab.devices

@@ -4,6 +4,8 @@ import errno
 import gc
 import io
 import json
+import os
+import stat
 import time
 import warnings
 import weakref
@@ -28,6 +30,7 @@ from accel_lab.compute.events.samples import (
     TreeSampled,
     WorkTraced,
 )
+from accel_lab.compute.machine.private_folder import private_opener
 from accel_lab.errors import AccelError, InvalidArgument, RecordingError
 from accel_lab.system import System
 from accel_lab.views import Recording
@@ -481,3 +484,22 @@ def test_every_fact_has_words(session: tuple[System, Recording]) -> None:
     (lost,) = [line for line in said if line.what.startswith("ContextLost")]
     assert lost.mark == "fault"
     assert "SIGKILL" in lost.outcome
+
+
+def test_a_recording_is_its_users_alone(tmp_path: Path) -> None:
+    path = tmp_path / "session.jsonl"
+    path.write_text("another's")
+    path.chmod(0o644)
+    before = os.umask(0)
+    try:
+        record(lab(), path).close()
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    with path.open("a"), open(path, "wb", opener=private_opener):
+        assert path.stat().st_size == 0
+    path.chmod(0o644)
+    with open(path, "ab", opener=private_opener):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    with open("/dev/null", "wb", opener=private_opener):
+        assert stat.S_IMODE(Path("/dev/null").stat().st_mode) == 0o666

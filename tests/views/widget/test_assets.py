@@ -211,6 +211,7 @@ def test_every_kind_of_view_has_its_entry() -> None:
         "timeline",
         "training",
         "tree",
+        "values",
         "vram",
     ]
     assert sorted(map(assets.entry, kinds)) == VIEWS

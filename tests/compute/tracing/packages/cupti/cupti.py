@@ -20,6 +20,7 @@ class ActivityKind(IntEnum):
     DRIVER = 4
     RUNTIME = 5
     CONCURRENT_KERNEL = 10
+    OVERHEAD = 17
     EXTERNAL_CORRELATION = 39
 
 
@@ -28,6 +29,23 @@ class ExternalCorrelationKind(IntEnum):
 
     CUSTOM0 = 3
     CUSTOM1 = 4
+
+
+class CallbackDomain(IntEnum):
+    """Whose functions are numbered."""
+
+    DRIVER_API = 1
+    RUNTIME_API = 2
+
+
+class ActivityOverheadKind(IntEnum):
+    """What CUPTI has done for itself."""
+
+    CUPTI_BUFFER_FLUSH = 1 << 16
+
+
+class cuptiError(Exception):  # noqa: N801 - CUPTI's name
+    """What CUPTI refuses."""
 
 
 class ActivityMemcpyKind(IntEnum):
@@ -65,6 +83,7 @@ def activity_push_external_correlation_id(kind: int, id: int) -> None:  # noqa: 
     _stack.append(id)
     call, start = next(_calls), get_timestamp()
     waiting.append(correlated(call, id))
+    waiting.append(called(call, start, start + 500))
     waiting.append(kernel(call, start, start + 1000, name=f"kernel of {id}"))
 
 
@@ -77,10 +96,20 @@ def activity_pop_external_correlation_id(kind: int) -> int:
 def activity_flush_all(flag: int) -> None:
     """Give all records."""
     assert flag == 1
-    assert enabled == set(map(int, ActivityKind))
+    assert enabled | {ActivityKind.OVERHEAD} == set(map(int, ActivityKind))
+    if ActivityKind.OVERHEAD in enabled:
+        waiting.append(overhead(get_timestamp(), get_timestamp() + 40))
     given = waiting[::-1]
     waiting.clear()
     _callbacks[0](given)
+
+
+def get_callback_name(domain: int, cbid: int) -> str:
+    """Return the name of a function, of those few that there are."""
+    names = {(1, 307): "cuLaunchKernel", (2, 211): "cudaLaunchKernel_v7000"}
+    if (domain, cbid) not in names:
+        raise cuptiError
+    return names[domain, cbid]
 
 
 def get_timestamp() -> int:
@@ -96,6 +125,20 @@ def correlated(call: int, id_: int, kind: int = ExternalCorrelationKind.CUSTOM0)
         external_id=id_,
         external_kind=kind,
     )
+
+
+def called(
+    call: int, start: int, end: int, cbid: int = 307, kind: int = ActivityKind.DRIVER
+) -> Any:
+    """Make the record of a call of CUDA."""
+    return SimpleNamespace(
+        kind=kind, correlation_id=call, cbid=cbid, start=start, end=end, thread_id=4242
+    )
+
+
+def overhead(start: int, end: int, kind: int = ActivityOverheadKind.CUPTI_BUFFER_FLUSH) -> Any:
+    """Make the record of what CUPTI has done for itself, which belongs to no call."""
+    return SimpleNamespace(kind=ActivityKind.OVERHEAD, overhead_kind=kind, start=start, end=end)
 
 
 def kernel(call: int, start: int, end: int, name: str = "kernel") -> Any:

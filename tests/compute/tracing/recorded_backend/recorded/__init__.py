@@ -29,6 +29,6 @@ def device_count() -> int:
     return 2
 
 
-def open_activity() -> CuptiActivity:
+def open_activity(*, calls: bool) -> CuptiActivity:
     """Record."""
-    return CuptiActivity()
+    return CuptiActivity(calls=calls)
