@@ -1,0 +1,91 @@
+"""Which adapters there are, told by a process of its own: the notebook's opens none.
+
+`python -m accel_lab.backends.wgpu.adapters` prints them.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterable
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ASK_S = 60.0
+NATIVE = ("Vulkan", "Metal", "D3D12")
+"""What an adapter is reached by; OpenGL's have no float64 and no buffers of this size."""
+_RANKS = {"DiscreteGPU": 0, "IntegratedGPU": 1, "CPU": 3}
+_HARDWARE = ("/dev/dri/renderD*", "/dev/nvidia[0-9]*", "/dev/dxg")
+
+
+class Adapter(NamedTuple):
+    """An adapter, as far as it tells.
+
+    Attributes:
+        name: what it is called.
+        kind: `DiscreteGPU`, `IntegratedGPU`, `CPU`, or another word of WebGPU's.
+        api: what it is reached by, as `Vulkan`.
+        driver: the driver's own text.
+        features, limits: WebGPU's, by its names.
+    """
+
+    name: str
+    kind: str
+    api: str
+    driver: str
+    features: tuple[str, ...]
+    limits: dict[str, int]
+
+
+def ordered(found: Iterable[Any]) -> list[Any]:
+    """Return WebGPU's adapters that serve, the processor's own last."""
+    served = [one for one in found if one.info["backend_type"] in NATIVE]
+    return sorted(served, key=lambda one: _RANKS.get(one.info["adapter_type"], 2))
+
+
+def describe(adapter: Any) -> Adapter:
+    """Return what one of WebGPU's adapters tells of itself."""
+    info = adapter.info
+    return Adapter(
+        info["device"],
+        info["adapter_type"],
+        info["backend_type"],
+        info["description"],
+        tuple(sorted(adapter.features)),
+        dict(adapter.limits),
+    )
+
+
+@cache
+def adapters() -> tuple[Adapter, ...]:
+    """Ask for the adapters, once; some seconds. None where wgpu is not installed."""
+    if find_spec("wgpu") is None:
+        return ()
+    command = [sys.executable, "-m", __name__]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=ASK_S, check=True)
+        found = json.loads(done.stdout.splitlines()[-1])
+    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
+        return ()
+    return tuple(Adapter(*one[:4], tuple(one[4]), one[5]) for one in found)
+
+
+def may_have_hardware() -> bool:
+    """Whether there may be an adapter that is no processor; asks for none."""
+    root = Path("/")
+    if not sys.platform.startswith("linux"):
+        return True
+    return any(any(root.glob(pattern.lstrip("/"))) for pattern in _HARDWARE)
+
+
+def tell() -> None:
+    """Print the adapters."""
+    import wgpu
+
+    sys.stdout.write(json.dumps([describe(a) for a in ordered(wgpu.gpu.enumerate_adapters_sync())]))
+    sys.stdout.write("\n")
+
+
+if __name__ == "__main__":
+    tell()

@@ -1,0 +1,250 @@
+"""Functions of each element in WGSL: a program of several steps is one kernel.
+
+Each step is rounded to its dtype. What WGSL's own functions promise of float32 is little, so where
+the adapter has float64 they are computed in that and rounded; else by WGSL's own.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from accel_lab.backends.wgpu.kernels.job import Job
+from accel_lab.backends.wgpu.kernels.types import NEEDS, TYPES, cast, type_of
+from accel_lab.compute.arrays.dtypes import canonical, numpy_dtype
+from accel_lab.compute.fusion.program import STEP, Program, Step
+from accel_lab.errors import UnsupportedDtype
+
+if TYPE_CHECKING:
+    from accel_lab.backends.wgpu.device.device import WgpuDevice
+    from accel_lab.backends.wgpu.device.device_array import DeviceArray
+
+_COMPARED = {
+    "equal": "({a} == {b})",
+    "not_equal": "!({a} == {b})",
+    "less": "({a} < {b})",
+    "less_equal": "({a} <= {b})",
+    "greater": "({a} > {b})",
+    "greater_equal": "({a} >= {b})",
+}
+_OF_TRUTHS = {
+    "equal": "({a} == {b})",
+    "not_equal": "({a} != {b})",
+    "less": "(!{a} && {b})",
+    "less_equal": "(!{a} || {b})",
+    "greater": "({a} && !{b})",
+    "greater_equal": "({a} || !{b})",
+}
+_LOGICAL = {
+    "logical_and": "({a} && {b})",
+    "logical_or": "({a} || {b})",
+    "logical_xor": "({a} != {b})",
+    "logical_not": "!{a}",
+}
+_OF_BOOL = {
+    **dict.fromkeys(("add", "maximum", "bitwise_or"), "({a} || {b})"),
+    **dict.fromkeys(("multiply", "minimum", "bitwise_and"), "({a} && {b})"),
+    "bitwise_xor": "({a} != {b})",
+    "invert": "!{a}",
+    **dict.fromkeys(("absolute", "conjugate", "square", "floor", "ceil", "trunc", "real"), "{a}"),
+    "imag": "false",
+    "isnan": "false",
+    "isinf": "false",
+    "isfinite": "true",
+    "power": "({a} || !{b})",
+}
+_OF_ALL = {
+    "add": "({a} + {b})",
+    "subtract": "({a} - {b})",
+    "multiply": "({a} * {b})",
+    "square": "({a} * {a})",
+    "positive": "{a}",
+    "conjugate": "{a}",
+    "real": "{a}",
+    "imag": "{T}(0)",
+}
+_OF_WHOLE = {
+    **_OF_ALL,
+    "negative": "({T}(0) - {a})",
+    "sign": "({T}({a} > {T}(0)) - {T}({a} < {T}(0)))",
+    "reciprocal": "floored_{T}({T}(1), {a})",
+    "floor_divide": "floored_{T}({a}, {b})",
+    "remainder": "modulo_{T}({a}, {b})",
+    "power": "power_{T}({a}, {b})",
+    "maximum": "max({a}, {b})",
+    "minimum": "min({a}, {b})",
+    "bitwise_and": "({a} & {b})",
+    "bitwise_or": "({a} | {b})",
+    "bitwise_xor": "({a} ^ {b})",
+    "invert": "(~{a})",
+    "left_shift": "select({T}(0), {a} << (u32({b}) & {low}), u32({b}) <= {low})",
+    "right_shift": "({a} >> min(u32({b}), {low}))",
+    **dict.fromkeys(("floor", "ceil", "trunc", "rint"), "{a}"),
+    "isnan": "false",
+    "isinf": "false",
+    "isfinite": "true",
+}
+_OF_FLOATS = {
+    **_OF_ALL,
+    "negative": "flip_{T}({a})",
+    "absolute": "bare_{T}({a})",
+    "sign": "sign_{T}({a})",
+    "reciprocal": "({T}(1) / {a})",
+    "divide": "({a} / {b})",
+    "floor_divide": "floored_{T}({a}, {b})",
+    "remainder": "modulo_{T}({a}, {b})",
+    "maximum": "more_{T}({a}, {b})",
+    "minimum": "less_{T}({a}, {b})",
+    "copysign": "signed_{T}({a}, {b})",
+    "sqrt": "sqrt({a})",
+    "rint": "rint_{T}({a})",
+    **{op: op + "_{T}({a})" for op in ("floor", "ceil", "trunc")},
+    "isnan": "is_nan_{T}({a})",
+    "isinf": "is_inf_{T}({a})",
+    "isfinite": "!(is_nan_{T}({a}) || is_inf_{T}({a}))",
+    "signbit": "negative_{T}({a})",
+}
+_FINE = {
+    **{op: op + "_fine({a})" for op in ("exp", "log", "sin", "cos", "tan", "tanh", "sinh", "cosh")},
+    **{op: op + "_fine({a})" for op in ("expm1", "log1p", "log2", "log10")},
+    **{f"arc{op}": f"a{op}" + "_fine({a})" for op in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
+    "power": "pow_fine({a}, {b})",
+    "arctan2": "atan2_fine({a}, {b})",
+    "hypot": "hypot_fine({a}, {b})",
+    "logaddexp": "logaddexp_fine({a}, {b})",
+}
+"""Of float32, computed in float64."""
+_ASKED = frozenset({"isnan", "isinf", "isfinite", "signbit"})
+
+
+def compute(
+    device: "WgpuDevice",
+    program: Program,
+    arrays: Sequence["DeviceArray"],
+    numbers: Sequence[Any],
+    outs: Sequence["DeviceArray"],
+) -> None:
+    """Enqueue a program whose results have the shape of `outs`, to which the arrays broadcast.
+
+    Raises:
+        UnsupportedDtype: wgpu lacks a step, or a dtype.
+    """
+    job, shape = Job(device), outs[0].shape
+    for at, x in enumerate(arrays):
+        job.array(f"x{at}", x.broadcast_to(shape))
+    for place, out in enumerate(outs):
+        job.array(f"y{place}", out)
+    text = _Text(job, program, numbers)
+    lines = [f"let t{at} = {text.value(step)};" for at, step in enumerate(program.steps)]
+    lines += [f"set_y{place}(i, t{at});" for place, at in enumerate(program.kept)]
+    job.run("\n".join(lines), outs[0].size)
+
+
+def is_lacking(program: Program, lacks: frozenset[str]) -> bool:
+    """Whether wgpu has not all of a program's steps and dtypes.
+
+    Parameters:
+        lacks: the dtypes that the adapter has not.
+    """
+    dtypes = {*program.arrays, *(step.dtype for step in program.steps)}
+    if not dtypes <= TYPES.keys() - lacks or "complex" in program.numbers:
+        return True
+    try:
+        text = _Text(None, program, ())
+        for step in program.steps:
+            text.value(step)
+    except UnsupportedDtype:
+        return True
+    return False
+
+
+class _Text:
+    """The steps of a program as expressions."""
+
+    def __init__(self, job: Job | None, program: Program, numbers: Sequence[Any]) -> None:
+        self._job, self._program, self._numbers = job, program, numbers
+        self._named: set[str] = set()
+
+    def value(self, step: Step) -> str:
+        """Return what a step computes.
+
+        Raises:
+            UnsupportedDtype: wgpu has no such function of the dtype.
+        """
+        op, operands = step.op, step.operands
+        made = type_of(step.dtype)
+        if op == "where":
+            names = [self._operand(one, step.dtype) for one in operands[1:]]
+            return f"select({names[1]}, {names[0]}, {self._truth(operands[0])})"
+        loop = self._loop(step)
+        kind = type_of(loop)
+        template = _template(op, loop)
+        if template is None:
+            text = f"wgpu has no {op} of {loop}"
+            raise UnsupportedDtype(f"{text}; see docs/how-to/wgpu.md for what it has")
+        names = [self._operand(one, loop) for one in operands]
+        text = template.format(
+            a=names[0], b=names[-1], T=kind.value, low=f"{32 * kind.words - 1}u"
+        )
+        if op in _COMPARED or op in _LOGICAL or op in _ASKED:
+            return text
+        return made.rounded.format(text)
+
+    def _loop(self, step: Step) -> str:
+        """Return the dtype that a step is computed in."""
+        if step.op in _LOGICAL:
+            return "bool"
+        if step.op not in _ASKED and step.op not in _COMPARED:
+            return step.dtype
+        known: list[Any] = []
+        for one in step.operands:
+            if one < 0:
+                known.append({"bool": True, "int": 1, "float": 1.0}[self._program.numbers[-1 - one]])
+            else:
+                known.append(numpy_dtype(self._dtype(one)))
+        loop = canonical(np.result_type(*known))
+        if loop == "float64" and {"int64", "uint64"} <= {self._dtype(o) for o in step.operands if o >= 0}:
+            raise UnsupportedDtype(f"wgpu compares no int64 with uint64; convert with array.cast")
+        return loop if step.op not in {"signbit"} or loop.startswith(("float", "bfl")) else "float64"
+
+    def _dtype(self, operand: int) -> str:
+        if operand >= STEP:
+            return self._program.steps[operand - STEP].dtype
+        return self._program.arrays[operand]
+
+    def _truth(self, operand: int) -> str:
+        if operand < 0:
+            return self._operand(operand, "bool")
+        return cast(self._raw(operand), self._dtype(operand), "bool")
+
+    def _raw(self, operand: int) -> str:
+        return f"t{operand - STEP}" if operand >= STEP else f"x{operand}(i)"
+
+    def _operand(self, operand: int, dtype: str) -> str:
+        """Return an operand as a value of a dtype."""
+        if operand >= 0:
+            return cast(self._raw(operand), self._dtype(operand), dtype)
+        name = f"n{-1 - operand}_{dtype}"
+        if self._job is not None and name not in self._named:
+            self._named.add(name)
+            self._job.number(name, self._numbers[-1 - operand], dtype)
+        return f"{name}()"
+
+
+def _template(op: str, loop: str) -> str | None:
+    """Return what a function is in WGSL, computed in a dtype; None where there is none."""
+    kind = type_of(loop)
+    if op in _LOGICAL:
+        return _LOGICAL[op]
+    if op in _COMPARED:
+        return (_OF_TRUTHS if kind.kind == "b" else _COMPARED)[op]
+    if kind.kind == "b":
+        return _OF_BOOL.get(op)
+    if kind.kind == "f":
+        found = _OF_FLOATS.get(op)
+        if found is None and kind.value == "f32" and op in _FINE:
+            return f"f32({_FINE[op].format(a='f64({a})', b='f64({b})')})"
+        return found
+    if op == "absolute":
+        return "abs({a})" if kind.kind == "i" else "{a}"
+    return _OF_WHOLE.get(op)
