@@ -7,9 +7,9 @@ Runs in both.
 
 from importlib.metadata import version
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from accel_lab.backends.wgpu.adapters import adapters, may_have_hardware
+from accel_lab.backends.wgpu.adapters import adapters, lacking, may_have_hardware
 from accel_lab.backends.wgpu.support import table
 from accel_lab.display.install import pip_install
 
@@ -29,9 +29,6 @@ __all__ = [
     "preload",
     "versions",
 ]
-
-FEATURES = {"float64": "shader-f64", "int64": "shader-int64", "uint64": "shader-int64"}
-"""Without which feature an adapter lacks a dtype."""
 
 
 def available() -> str | None:
@@ -95,17 +92,9 @@ def open_backend(index: int) -> "Backend":
     return WgpuDevice(index)
 
 
-def lacking() -> frozenset[str]:
-    """Return the dtypes that some adapter does not compute in."""
-    return frozenset(
-        dtype
-        for dtype, feature in FEATURES.items()
-        if any(feature not in one.features for one in adapters())
-    )
-
-
 def __getattr__(name: str) -> "Mapping[str, frozenset[str]]":
-    """Return SUPPORT: what the adapters of this machine have, once they have been asked for."""
+    """Return SUPPORT: what all adapters of this machine have, once they have been asked for."""
     if name == "SUPPORT":
-        return table(lacking() if adapters.cache_info().currsize else ())
+        known = adapters() if adapters.cache_info().currsize else ()
+        return table(frozenset().union(*(lacking(one.features) for one in known)))
     raise AttributeError(name)

@@ -6,7 +6,7 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,6 +15,9 @@ from typing import Any, NamedTuple
 ASK_S = 60.0
 NATIVE = ("Vulkan", "Metal", "D3D12")
 """What an adapter is reached by; OpenGL's have no float64 and no buffers of this size."""
+_F64, _INT64 = "shader-f64", "shader-int64"
+NEEDS = {"float64": (_F64, _INT64), "int64": (_INT64,), "uint64": (_INT64,)}
+"""The features without which an adapter lacks a dtype; float64's bits are an integer's."""
 _RANKS = {"DiscreteGPU": 0, "IntegratedGPU": 1, "CPU": 3}
 _HARDWARE = ("/dev/dri/renderD*", "/dev/nvidia[0-9]*", "/dev/dxg")
 
@@ -55,6 +58,11 @@ def describe(adapter: Any) -> Adapter:
         tuple(sorted(adapter.features)),
         dict(adapter.limits),
     )
+
+
+def lacking(features: Collection[str]) -> frozenset[str]:
+    """Return the dtypes that an adapter of these features does not compute in."""
+    return frozenset(name for name, needed in NEEDS.items() if not {*needed} <= {*features})
 
 
 @cache

@@ -11,14 +11,14 @@ import numpy as np
 import wgpu
 
 from accel_lab.backends.libraries import makers
-from accel_lab.backends.wgpu.adapters import describe, ordered
+from accel_lab.backends.wgpu.adapters import NEEDS, describe, lacking, ordered
 from accel_lab.backends.wgpu.device.blocks import Blocks
 from accel_lab.backends.wgpu.device.device_array import DeviceArray
 from accel_lab.backends.wgpu.device.queue import Queue
 from accel_lab.backends.wgpu.device.stream import WgpuClock, WgpuStream
 from accel_lab.backends.wgpu.kernels import job
 from accel_lab.backends.wgpu.kernels.kernels import Kernels
-from accel_lab.backends.wgpu.kernels.types import NEEDS, to_device, to_host, words_of
+from accel_lab.backends.wgpu.kernels.types import to_device, to_host, words_of
 from accel_lab.compute.arrays.dtypes import NAMES, numpy_dtype
 from accel_lab.compute.execution.backend import IpcCopies, MakeRoom, Peak, PeerMemory, Poison
 from accel_lab.compute.streams.strategies import Strategy
@@ -54,7 +54,7 @@ class WgpuDevice:
         if index >= len(found):
             raise BackendUnavailable(f"there is no adapter {index}: wgpu finds {len(found)}")
         adapter, told = found[index], describe(found[index])
-        features = {*NEEDS.values()} & {*told.features}
+        features = {one for needed in NEEDS.values() for one in needed} & {*told.features}
         self.device = adapter.request_device_sync(
             required_features=sorted(features),
             required_limits={name: told.limits[name] for name in _LIMITS},
@@ -62,7 +62,7 @@ class WgpuDevice:
         most = min(told.limits["max-storage-buffer-binding-size"], told.limits["max-buffer-size"])
         self.capability = 0.0
         self.model = told.name
-        self.lacks = frozenset(name for name, needed in NEEDS.items() if needed not in features)
+        self.lacks = lacking(features)
         self.most_buffers = told.limits["max-storage-buffers-per-shader-stage"] - 1
         self.total_bytes = _total(told.kind, told.limits["max-buffer-size"])
         self.blocks = Blocks(self.device, most // 4 * 4)

@@ -85,6 +85,9 @@ class DeviceArray:
         entries = index if isinstance(index, tuple) else (index,)
         return self.like(self.layout[entries if ... in entries else (*entries, ...)])
 
+    def __setitem__(self, index: Any, values: Any) -> None:
+        self[index].set(values)
+
     def reshape(self, *shape: Any) -> "DeviceArray":
         """Return a view of another shape, or a copy where there can be none."""
         given = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape

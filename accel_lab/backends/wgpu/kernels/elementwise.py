@@ -4,13 +4,14 @@ Each step is rounded to its dtype. What WGSL's own functions promise of float32 
 the adapter has float64 they are computed in that and rounded; else by WGSL's own.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from accel_lab.backends.wgpu.kernels.fine import FINE, ROUGH
 from accel_lab.backends.wgpu.kernels.job import Job
-from accel_lab.backends.wgpu.kernels.types import NEEDS, TYPES, cast, type_of
+from accel_lab.backends.wgpu.kernels.types import TYPES, cast, type_of
 from accel_lab.compute.arrays.dtypes import canonical, numpy_dtype
 from accel_lab.compute.fusion.program import STEP, Program, Step
 from accel_lab.errors import UnsupportedDtype
@@ -67,7 +68,7 @@ _OF_WHOLE = {
     **_OF_ALL,
     "negative": "({T}(0) - {a})",
     "sign": "({T}({a} > {T}(0)) - {T}({a} < {T}(0)))",
-    "reciprocal": "floored_{T}({T}(1), {a})",
+    "reciprocal": "select({T}(1) / {a}, {T}(0), {a} == {T}(0))",
     "floor_divide": "floored_{T}({a}, {b})",
     "remainder": "modulo_{T}({a}, {b})",
     "power": "power_{T}({a}, {b})",
@@ -77,8 +78,8 @@ _OF_WHOLE = {
     "bitwise_or": "({a} | {b})",
     "bitwise_xor": "({a} ^ {b})",
     "invert": "(~{a})",
-    "left_shift": "select({T}(0), {a} << (u32({b}) & {low}), u32({b}) <= {low})",
-    "right_shift": "({a} >> min(u32({b}), {low}))",
+    "left_shift": "select({a} << (u32({b}) & {low}), {T}(0), {far})",
+    "right_shift": "select({a} >> (u32({b}) & {low}), {a} >> {low} >> 1u, {far})",
     **dict.fromkeys(("floor", "ceil", "trunc", "rint"), "{a}"),
     "isnan": "false",
     "isinf": "false",
@@ -104,16 +105,6 @@ _OF_FLOATS = {
     "isfinite": "!(is_nan_{T}({a}) || is_inf_{T}({a}))",
     "signbit": "negative_{T}({a})",
 }
-_FINE = {
-    **{op: op + "_fine({a})" for op in ("exp", "log", "sin", "cos", "tan", "tanh", "sinh", "cosh")},
-    **{op: op + "_fine({a})" for op in ("expm1", "log1p", "log2", "log10")},
-    **{f"arc{op}": f"a{op}" + "_fine({a})" for op in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
-    "power": "pow_fine({a}, {b})",
-    "arctan2": "atan2_fine({a}, {b})",
-    "hypot": "hypot_fine({a}, {b})",
-    "logaddexp": "logaddexp_fine({a}, {b})",
-}
-"""Of float32, computed in float64."""
 _ASKED = frozenset({"isnan", "isinf", "isfinite", "signbit"})
 
 
@@ -134,7 +125,7 @@ def compute(
         job.array(f"x{at}", x.broadcast_to(shape))
     for place, out in enumerate(outs):
         job.array(f"y{place}", out)
-    text = _Text(job, program, numbers)
+    text = _Text(job, program, numbers, device.lacks)
     lines = [f"let t{at} = {text.value(step)};" for at, step in enumerate(program.steps)]
     lines += [f"set_y{place}(i, t{at});" for place, at in enumerate(program.kept)]
     job.run("\n".join(lines), outs[0].size)
@@ -150,7 +141,7 @@ def is_lacking(program: Program, lacks: frozenset[str]) -> bool:
     if not dtypes <= TYPES.keys() - lacks or "complex" in program.numbers:
         return True
     try:
-        text = _Text(None, program, ())
+        text = _Text(None, program, (), lacks)
         for step in program.steps:
             text.value(step)
     except UnsupportedDtype:
@@ -161,8 +152,10 @@ def is_lacking(program: Program, lacks: frozenset[str]) -> bool:
 class _Text:
     """The steps of a program as expressions."""
 
-    def __init__(self, job: Job | None, program: Program, numbers: Sequence[Any]) -> None:
-        self._job, self._program, self._numbers = job, program, numbers
+    def __init__(
+        self, job: Job | None, program: Program, numbers: Sequence[Any], lacks: Collection[str]
+    ) -> None:
+        self._job, self._program, self._numbers, self._lacks = job, program, numbers, lacks
         self._named: set[str] = set()
 
     def value(self, step: Step) -> str:
@@ -178,13 +171,15 @@ class _Text:
             return f"select({names[1]}, {names[0]}, {self._truth(operands[0])})"
         loop = self._loop(step)
         kind = type_of(loop)
-        template = _template(op, loop)
+        template = _template(op, loop, self._lacks)
         if template is None:
-            text = f"wgpu has no {op} of {loop}"
-            raise UnsupportedDtype(f"{text}; see docs/how-to/wgpu.md for what it has")
+            raise UnsupportedDtype(f"wgpu has no {op} of {loop}; convert with array.cast")
         names = [self._operand(one, loop) for one in operands]
+        low, far = f"{32 * kind.words - 1}u", f"{names[-1]} > {kind.value}({32 * kind.words - 1})"
+        if kind.kind == "i":
+            far += f" || {names[-1]} < {kind.value}(0)"
         text = template.format(
-            a=names[0], b=names[-1], T=kind.value, low=f"{32 * kind.words - 1}u"
+            a=names[0], b=names[-1], T=kind.value, low=low, far=f"({far})"
         )
         if op in _COMPARED or op in _LOGICAL or op in _ASKED:
             return text
@@ -202,10 +197,11 @@ class _Text:
                 known.append({"bool": True, "int": 1, "float": 1.0}[self._program.numbers[-1 - one]])
             else:
                 known.append(numpy_dtype(self._dtype(one)))
+        if {"int64", "uint64"} <= {self._dtype(one) for one in step.operands if one >= 0}:
+            text = f"wgpu has no {step.op} of int64 and uint64"
+            raise UnsupportedDtype(f"{text}; convert with array.cast")
         loop = canonical(np.result_type(*known))
-        if loop == "float64" and {"int64", "uint64"} <= {self._dtype(o) for o in step.operands if o >= 0}:
-            raise UnsupportedDtype(f"wgpu compares no int64 with uint64; convert with array.cast")
-        return loop if step.op not in {"signbit"} or loop.startswith(("float", "bfl")) else "float64"
+        return "float64" if step.op == "signbit" and type_of(loop).kind != "f" else loop
 
     def _dtype(self, operand: int) -> str:
         if operand >= STEP:
@@ -231,7 +227,7 @@ class _Text:
         return f"{name}()"
 
 
-def _template(op: str, loop: str) -> str | None:
+def _template(op: str, loop: str, lacks: Collection[str]) -> str | None:
     """Return what a function is in WGSL, computed in a dtype; None where there is none."""
     kind = type_of(loop)
     if op in _LOGICAL:
@@ -242,9 +238,12 @@ def _template(op: str, loop: str) -> str | None:
         return _OF_BOOL.get(op)
     if kind.kind == "f":
         found = _OF_FLOATS.get(op)
-        if found is None and kind.value == "f32" and op in _FINE:
-            return f"f32({_FINE[op].format(a='f64({a})', b='f64({b})')})"
-        return found
+        if found is not None or kind.value != "f32":
+            return found
+        if "float64" in lacks:
+            return ROUGH.get(op)
+        fine = FINE.get(op)
+        return fine and f"f32({fine.format(a='f64({a})', b='f64({b})')})"
     if op == "absolute":
         return "abs({a})" if kind.kind == "i" else "{a}"
     return _OF_WHOLE.get(op)

@@ -51,8 +51,6 @@ TYPES: dict[str, Type] = {
 }
 """What can be computed with; the others are only moved."""
 
-NEEDS = {"float64": "shader-f64", "int64": "shader-int64", "uint64": "shader-int64"}
-"""The features without which an adapter lacks a dtype."""
 
 _RAW = {1: "u32", 2: "vec2<u32>", 4: "vec4<u32>"}
 _HOST: dict[str, tuple[Any, Any]] = {
@@ -144,7 +142,7 @@ def cast(text: str, source: str, target: str) -> str:
         return text
     old, new = type_of(source), type_of(target)
     if new.value == "bool":
-        return f"({text} != {old.value}(0))"
+        return f"!({text} == {old.value}(0))"  # a NaN is not zero
     if old.value == "bool":
         return f"select({new.value}(0), {new.value}(1), {text})"
     if old.kind == "f" and new.kind in "iu":
