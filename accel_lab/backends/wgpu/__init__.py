@@ -54,8 +54,9 @@ def has_hardware() -> bool:
 
 
 def device_count() -> int:
-    """Return how many adapters there are."""
-    return len(adapters())
+    """Return how many adapters there are: GPUs, or where there is none the processor's."""
+    found = [one for one in adapters() if one.kind != "CPU"]
+    return len(found or adapters())
 
 
 def device_name(index: int) -> str:

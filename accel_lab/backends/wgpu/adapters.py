@@ -67,12 +67,14 @@ def lacking(features: Collection[str]) -> frozenset[str]:
 
 @cache
 def adapters() -> tuple[Adapter, ...]:
-    """Ask for the adapters, once; some seconds. None where wgpu is not installed."""
+    """Ask for the adapters, once; some seconds. There are none where wgpu is not installed."""
     if find_spec("wgpu") is None:
         return ()
     command = [sys.executable, "-m", __name__]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=ASK_S, check=True)
+        done = subprocess.run(  # noqa: S603 - Python itself
+            command, capture_output=True, text=True, timeout=ASK_S, check=True
+        )
         found = json.loads(done.stdout.splitlines()[-1])
     except (OSError, subprocess.SubprocessError, ValueError, IndexError):
         return ()

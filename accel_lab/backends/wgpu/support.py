@@ -19,12 +19,17 @@ MOVED = (
     "Eye", "Take", "TakeAlong", "Assign", "AssignAt", "AssignAlong",
 )  # fmt: skip
 """Messages of `array` that compute nothing."""
-ARITHMETIC = ("Cast", "Unary", "Binary", "Where", "Reduce", "Matmul", "Concatenate", "Arange")
+ARITHMETIC = (
+    "Cast", "Unary", "Binary", "Where", "Reduce", "Matmul", "Concatenate", "Arange",
+    "Scan", "Sort", "Argsort", "Searchsorted", "Mask", "Nonzero",
+)  # fmt: skip
 
 BLAS = (
     "Gemm", "GemmBy", "GemmStridedBatched", "GemmStridedBatchedBy", "GemmGrouped", "Gemv",
     "GemvBy", "Axpy", "AxpyBy", "Scal", "ScalBy", "Dot", "Nrm2", "Asum", "Iamax", "Iamin", "Swap",
 )  # fmt: skip
+
+RNG = ("Words", "Integers", "Uniform", "Normal")
 
 
 def table(lacks: Collection[str] = ()) -> Mapping[str, frozenset[str]]:
@@ -37,6 +42,8 @@ def table(lacks: Collection[str] = ()) -> Mapping[str, frozenset[str]]:
     for name in MOVED:
         made[f"array.{name}"] = COMMON[f"array.{name}"]
     computing = [f"array.{name}" for name in ARITHMETIC] + [f"blas.{name}" for name in BLAS]
+    if not {"uint64", "float64"} & {*lacks}:  # in which all draws are made
+        computing += [f"rng.{name}" for name in RNG]
     for name in computing:
         made[name] = (COMMON[name] & COMPUTED) - frozenset(lacks)
     return made

@@ -22,7 +22,10 @@ class Fused:
         self._lacking: dict[Program, bool] = {}
 
     def __call__(
-        self, program: Program, shape: tuple[int, ...], arrays: Sequence[Any]
+        self,
+        program: Program,
+        shape: tuple[int, ...],  # noqa: ARG002 - that of the results
+        arrays: Sequence[Any],
     ) -> Enqueue | None:
         """Return what enqueues a program; None where each step is to go alone."""
         if len(arrays) + len(program.kept) > self._device.most_buffers:

@@ -183,4 +183,3 @@ def _wrapped(indices: Any, text: str, extent: str = "extent()") -> str:
     if kind.value not in _WRAPPED:
         raise UnsupportedDtype(f"wgpu takes no index of {indices.name}")
     return _WRAPPED[kind.value].format(v=text, n=extent)
-

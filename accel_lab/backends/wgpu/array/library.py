@@ -1,11 +1,12 @@
 """Arrays on wgpu: views by NumPy's own reckoning, and kernels of generated WGSL."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from accel_lab.backends.wgpu.array.fused import Fused
-from accel_lab.backends.wgpu.array.indexing import WgpuIndexing
+from accel_lab.backends.wgpu.array.ordering import WgpuOrdering
 from accel_lab.backends.wgpu.array.reduction import reduce
 from accel_lab.backends.wgpu.kernels.elementwise import compute
 from accel_lab.backends.wgpu.kernels.job import Job
@@ -24,13 +25,23 @@ if TYPE_CHECKING:
     from accel_lab.backends.wgpu.device.device import WgpuDevice
 
 
-class WgpuArray(WgpuIndexing):
+class WgpuArray(WgpuOrdering):
     """Enqueues on the device's queue; used by the dispatcher thread."""
 
     def __init__(self, device: "WgpuDevice") -> None:
         super().__init__(device)
         self.fused = Fused(device)
         self._programs: dict[tuple[Any, ...], Program] = {}
+
+    def statistics(self) -> Mapping[str, int]:
+        """Count kernels and submissions, and tell what the adapter limits; any thread."""
+        device = self._device
+        return {
+            "kernels": len(device.kernels),
+            "submissions": device.queue.submitted,
+            "bytes a binding at most": device.blocks.most_bytes,
+            "buffers a kernel at most": device.most_buffers,
+        }
 
     def zeros(self, _: Zeros, out: Any) -> None:
         """Write zeros."""
@@ -115,7 +126,7 @@ class WgpuArray(WgpuIndexing):
         count = m.count
         if not count:
             return
-        # Few are as many as a kernel's strings of numbers; the host has the wider types.
+        # On the host: NumPy rounds the product and the sum, and a kernel may join the two.
         if out.dtype.kind in "iu":
             made = np.arange(count, dtype=np.uint64) * np.uint64(m.step % 2**64)
             whole = (made + np.uint64(m.start % 2**64)).astype(out.dtype)

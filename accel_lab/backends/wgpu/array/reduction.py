@@ -109,7 +109,7 @@ def fold_terms(
         job = Job(device)
         for name, array in arrays.items():
             job.array(name, array)
-        job.array("y", made)
+        job.array("total", made)
         job.count("each", each)
         job.count("parts", parts)
         begin = "k" if start else "k + parts()"
@@ -118,7 +118,7 @@ def fold_terms(
             f"var made = {start or term};\n"
             f"for (k = {begin}; k < each(); k = k + parts()) {{\n"
             f"  n = row * each() + k; let v = {term}; made = {step};\n}}\n"
-            "set_y(i, made);",
+            "set_total(i, made);",
             rows * parts,
         )
         if parts == 1:
@@ -151,13 +151,14 @@ def places(device: "WgpuDevice", op: str, x: Any, rows: int, each: int, to: Rows
     where: Any = None
     while True:
         parts = max(1, -(-each // AT_ONCE))
-        values, places = device.empty((rows * parts,), dtype), device.empty((rows * parts,), "uint32")
+        values = device.empty((rows * parts,), dtype)
+        found = device.empty((rows * parts,), "uint32")
         job = Job(device)
         job.array("x", x)
         if where is not None:
             job.array("place", where)
         job.array("y", values)
-        job.array("z", places)
+        job.array("z", found)
         job.count("each", each)
         job.count("parts", parts)
         at = "k" if where is None else "place(row * each() + k)"
@@ -179,9 +180,9 @@ def places(device: "WgpuDevice", op: str, x: Any, rows: int, each: int, to: Rows
             rows * parts,
         )
         if parts == 1:
-            _write(device, places, to, "x(i)", "uint32")
+            _write(device, found, to, "x(i)", "uint32")
             return
-        x, where, each = values, places, parts
+        x, where, each = values, found, parts
 
 
 def _write(

@@ -80,7 +80,7 @@ class WgpuBlas:
         """Write alpha op(a) @ x + beta y, with factors of the device's."""
         self.gemv(m, a, x, y, out, alpha, 0 if beta is None else beta)
 
-    def axpy(self, m: Axpy | AxpyBy, x: Any, y: Any, out: Any, alpha: Any) -> None:
+    def axpy(self, _: Axpy | AxpyBy, x: Any, y: Any, out: Any, alpha: Any) -> None:
         """Write alpha x + y."""
         kind, job = type_of(_wide(x.name)), Job(self._device)
         for name, array in (("x", x), ("y", y), ("z", out)):
@@ -139,7 +139,8 @@ class WgpuBlas:
         """Write the sum of magnitudes."""
         dtype = _wide(x.name)
         size = f"bare_{type_of(dtype).value}({cast('x(n)', x.name, dtype)})"
-        combine(self._device, fold_terms(self._device, "sum", {"x": x}, 1, x.size, dtype, size), out)
+        sums = fold_terms(self._device, "sum", {"x": x}, 1, x.size, dtype, size)
+        combine(self._device, sums, out)
 
     def iamax(self, _: Iamax, x: Any, out: Any) -> None:
         """Write the index of the largest magnitude."""

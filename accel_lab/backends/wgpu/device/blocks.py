@@ -3,6 +3,7 @@
 import ctypes
 import itertools
 import math
+import threading
 from collections import deque
 from typing import Any
 
@@ -44,7 +45,7 @@ class Block:
 
 
 class Blocks:
-    """Makes the blocks of one device, and keeps what is free; for the dispatcher's thread.
+    """Makes the blocks of one device, and keeps what is free; for any thread.
 
     Attributes:
         returned: what came back, which `take` and `trim` look at.
@@ -55,6 +56,7 @@ class Blocks:
     def __init__(self, device: Any, most_bytes: int) -> None:
         self._device = device
         self.most_bytes = most_bytes
+        self._lock = threading.Lock()
         self.returned: deque[tuple[Any, int]] = deque()
         self._free: dict[int, list[Any]] = {}
         self.held_bytes = self.free_bytes = 0
@@ -66,32 +68,35 @@ class Blocks:
             InvalidArgument: no binding can have as many.
             MemoryError: the device has no room.
         """
-        self._collect()
         size = _size(nbytes)
         if size > self.most_bytes:
             raise InvalidArgument(
                 f"{dtype}{list(shape)} takes {nbytes} bytes on wgpu, and a binding of this adapter "
                 f"has at most {self.most_bytes}; use several buffers"
             )
-        free = self._free.get(size)
-        if free:
-            self.free_bytes -= size
-            return Block(self, free.pop(), size, shape, dtype)
+        with self._lock:
+            self._collect()
+            free = self._free.get(size)
+            if free:
+                self.free_bytes -= size
+                return Block(self, free.pop(), size, shape, dtype)
         try:
             buffer = self._device.create_buffer(size=size, usage=_USAGE)
         except wgpu.GPUOutOfMemoryError as error:
             self.trim()
             raise MemoryError(f"wgpu has no room for {size} bytes") from error
-        self.held_bytes += size
+        with self._lock:
+            self.held_bytes += size
         return Block(self, buffer, size, shape, dtype)
 
     def trim(self) -> None:
         """Give the device what is free; it keeps what queued work needs until that is done."""
-        self._collect()
-        for size, free in self._free.items():
-            self.held_bytes -= size * len(free)
-        self._free.clear()
-        self.free_bytes = 0
+        with self._lock:
+            self._collect()
+            for size, free in self._free.items():
+                self.held_bytes -= size * len(free)
+            self._free.clear()
+            self.free_bytes = 0
 
     def _collect(self) -> None:
         while self.returned:

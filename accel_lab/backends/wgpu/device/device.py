@@ -23,8 +23,13 @@ from accel_lab.compute.arrays.dtypes import NAMES, numpy_dtype
 from accel_lab.compute.execution.backend import IpcCopies, MakeRoom, Peak, PeerMemory, Poison
 from accel_lab.compute.streams.strategies import Strategy
 from accel_lab.compute.wire.text import text_of
-from accel_lab.errors import AccelError, BackendUnavailable, InvalidArgument, LibraryError
-from accel_lab.errors import OutOfMemory
+from accel_lab.errors import (
+    AccelError,
+    BackendUnavailable,
+    InvalidArgument,
+    LibraryError,
+    OutOfMemory,
+)
 
 SHARE = 4  # a processor's adapter lives in the machine's memory, beside all else
 _LEAST_TOTAL = 4 << 30

@@ -120,7 +120,7 @@ class DeviceArray:
         given = np.broadcast_to(np.asarray(values, self.dtype), self.shape)
         self._owner.upload(self, 0, np.ascontiguousarray(given).tobytes())
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:  # noqa: FBT001 - NumPy's
         if copy is False:
             raise ValueError("the elements are on the device: they can only be copied")
         got = self.get()

@@ -177,7 +177,7 @@ class Queue:
                 one.buffer.unmap()
                 if one.take is None:
                     self._fences.append(one.buffer)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - whoever waits is told
                 self._fail(error)
                 return
             with self._reached:

@@ -1,4 +1,4 @@
-"""Streams and a clock where there is one queue, in which all work is in the order of its sending."""
+"""Streams and a clock where there is one queue, which has all work in the order of sending."""
 
 import time
 from collections.abc import Callable

@@ -105,6 +105,7 @@ _OF_FLOATS = {
     "isfinite": "!(is_nan_{T}({a}) || is_inf_{T}({a}))",
     "signbit": "negative_{T}({a})",
 }
+_NUMBERS = {"bool": True, "int": 1, "float": 1.0}
 _ASKED = frozenset({"isnan", "isinf", "isfinite", "signbit"})
 
 
@@ -178,9 +179,7 @@ class _Text:
         low, far = f"{32 * kind.words - 1}u", f"{names[-1]} > {kind.value}({32 * kind.words - 1})"
         if kind.kind == "i":
             far += f" || {names[-1]} < {kind.value}(0)"
-        text = template.format(
-            a=names[0], b=names[-1], T=kind.value, low=low, far=f"({far})"
-        )
+        text = template.format(a=names[0], b=names[-1], T=kind.value, low=low, far=f"({far})")
         if op in _COMPARED or op in _LOGICAL or op in _ASKED:
             return text
         return made.rounded.format(text)
@@ -194,7 +193,7 @@ class _Text:
         known: list[Any] = []
         for one in step.operands:
             if one < 0:
-                known.append({"bool": True, "int": 1, "float": 1.0}[self._program.numbers[-1 - one]])
+                known.append(_NUMBERS[self._program.numbers[-1 - one]])
             else:
                 known.append(numpy_dtype(self._dtype(one)))
         if {"int64", "uint64"} <= {self._dtype(one) for one in step.operands if one >= 0}:
@@ -230,20 +229,17 @@ class _Text:
 def _template(op: str, loop: str, lacks: Collection[str]) -> str | None:
     """Return what a function is in WGSL, computed in a dtype; None where there is none."""
     kind = type_of(loop)
-    if op in _LOGICAL:
-        return _LOGICAL[op]
-    if op in _COMPARED:
-        return (_OF_TRUTHS if kind.kind == "b" else _COMPARED)[op]
     if kind.kind == "b":
-        return _OF_BOOL.get(op)
-    if kind.kind == "f":
-        found = _OF_FLOATS.get(op)
-        if found is not None or kind.value != "f32":
-            return found
-        if "float64" in lacks:
-            return ROUGH.get(op)
+        return {**_LOGICAL, **_OF_TRUTHS, **_OF_BOOL}.get(op)
+    if op in _COMPARED:
+        return _COMPARED[op]
+    if kind.kind != "f":
+        return (
+            ("abs({a})" if kind.kind == "i" else "{a}") if op == "absolute" else _OF_WHOLE.get(op)
+        )
+    found = _OF_FLOATS.get(op)
+    if found is None and kind.value == "f32":
         fine = FINE.get(op)
-        return fine and f"f32({fine.format(a='f64({a})', b='f64({b})')})"
-    if op == "absolute":
-        return "abs({a})" if kind.kind == "i" else "{a}"
-    return _OF_WHOLE.get(op)
+        found = fine and f"f32({fine.format(a='f64({a})', b='f64({b})')})"
+        return ROUGH.get(op) if "float64" in lacks else found
+    return found

@@ -26,10 +26,11 @@ def _series(variable: str, coefficients: list[float]) -> str:
 
 
 _EXP = _series("r", [1 / math.factorial(n) for n in range(14)])
-_ATANH = _series("t", [1 / (2 * n + 1) for n in range(9)])
+_ATANH = _series("t", [2 / (2 * n + 1) for n in range(1, 10)])
 _ATAN = _series("t", [(-1) ** n / (2 * n + 1) for n in range(16)])
-_SIN = _series("t", [(-1) ** n / math.factorial(2 * n + 1) for n in range(9)])
-_COS = _series("t", [(-1) ** n / math.factorial(2 * n) for n in range(9)])
+SIN = _series("t", [(-1) ** n / math.factorial(2 * n + 1) for n in range(1, 10)])
+"""Of sin(r) / r - 1, divided by r**2 = t."""
+COS = _series("t", [(-1) ** n / math.factorial(2 * n) for n in range(9)])
 _PI, _LN2 = _number(math.pi), _number(math.log(2))
 
 FUNCTIONS.update(
@@ -50,8 +51,11 @@ FUNCTIONS.update(
   var e = f64(i64(b >> 52u) - 1023li);
   var m = bitcast<f64>((b & 0xffffffffffffflu) | 0x3ff0000000000000lu);
   if (m > 1.4142135623730951lf) {{ m = m * 0.5lf; e = e + 1.0lf; }}
-  let s = (m - 1.0lf) / (m + 1.0lf); let t = s * s;
-  return e * {_LN2} + 2.0lf * s * {_ATANH};
+  // As fdlibm's e_log.c: what is large is added last, and ln 2 has two parts.
+  let f = m - 1.0lf; let s = f / (2.0lf + f); let t = s * s;
+  let half = 0.5lf * f * f; let rest = t * {_ATANH};
+  let low = s * (half + rest) + e * 1.90821492927058770002e-10lf;
+  return e * 6.93147180369123816490e-01lf - ((half - low) - f);
 }}""",
         "expm1_fine": """fn expm1_fine(x: f64) -> f64 {
   if (abs(x) < 0.001lf) {
@@ -102,7 +106,7 @@ FUNCTIONS.update(
   let found = left_of_quarters(x);
   let r = found.x; let t = r * r; let turn = found.y + ahead;
   let q = turn - 4.0lf * floor(turn * 0.25lf);
-  let sine = r * {_SIN}; let cosine = {_COS};
+  let sine = r + r * t * {SIN}; let cosine = {COS};
   let made = select(cosine, sine, q == 0.0lf || q == 2.0lf);
   return select(made, -made, q >= 2.0lf);
 }}""",

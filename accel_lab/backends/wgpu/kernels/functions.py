@@ -50,11 +50,15 @@ FUNCTIONS: dict[str, str] = {
 }""",
     "negative_f32": "fn negative_f32(x: f32) -> bool { return (bitcast<u32>(x) >> 31u) != 0u; }",
     "negative_f64": "fn negative_f64(x: f64) -> bool { return (bitcast<u64>(x) >> 63u) != 0lu; }",
-    "flip_f32": "fn flip_f32(x: f32) -> f32 { return bitcast<f32>(bitcast<u32>(x) ^ 0x80000000u); }",
+    "flip_f32": """fn flip_f32(x: f32) -> f32 {
+  return bitcast<f32>(bitcast<u32>(x) ^ 0x80000000u);
+}""",
     "flip_f64": """fn flip_f64(x: f64) -> f64 {
   return bitcast<f64>(bitcast<u64>(x) ^ 0x8000000000000000lu);
 }""",
-    "bare_f32": "fn bare_f32(x: f32) -> f32 { return bitcast<f32>(bitcast<u32>(x) & 0x7fffffffu); }",
+    "bare_f32": """fn bare_f32(x: f32) -> f32 {
+  return bitcast<f32>(bitcast<u32>(x) & 0x7fffffffu);
+}""",
     "bare_f64": """fn bare_f64(x: f64) -> f64 {
   return bitcast<f64>(bitcast<u64>(x) & 0x7ffffffffffffffflu);
 }""",
@@ -65,9 +69,6 @@ FUNCTIONS: dict[str, str] = {
   return bitcast<f64>((bitcast<u64>(x) & 0x7ffffffffffffffflu)
     | (bitcast<u64>(y) & 0x8000000000000000lu));
 }""",
-    "whole_f32": "fn whole_f32(x: f32) -> i32 { return i32(x); }",
-    "long_f32": "fn long_f32(x: f32) -> i64 { return i64(x); }",
-    "long_f64": "fn long_f64(x: f64) -> i64 { return i64(x); }",
 }
 
 

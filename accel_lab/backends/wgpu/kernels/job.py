@@ -53,9 +53,9 @@ class Job:
         kind = raw_of(x.name) if moved else type_of(x.name)
         load = kind.load.format(f"{name}_all[{name}_at(i)]")
         save = kind.save.format("v")
+        head = f"@group(0) @binding({binding}) var<storage, read_write>"
         self._text += [
-            f"@group(0) @binding({binding}) "
-            f"var<storage, read_write> {name}_all: array<{kind.stored}>;",
+            f"{head} {name}_all: array<{kind.stored}>;",
             self._place(name, x),
             f"fn {name}(i: u32) -> {kind.value} {{ return {load}; }}",
             f"fn set_{name}(i: u32, v: {kind.value}) {{ {name}_all[{name}_at(i)] = {save}; }}",
@@ -66,7 +66,7 @@ class Job:
         binding = len(self._buffers) + 1
         self._buffers.append(x.block.buffer)
         kind, size = type_of(x.name), x.dtype.itemsize
-        corner = x.like(x.layout[..., :1, :1].reshape(x.shape[:-2]))
+        corner = x.like(x.layout[None, ..., 0, 0])  # no element: nothing is behind it
         row, column = (step // size for step in x.strides[-2:])
         at = len(self._words)
         self._words += [row % 2**32, column % 2**32]
@@ -78,8 +78,8 @@ class Job:
             f"{head} {name}_all: array<{kind.stored}>;",
             self._place(f"{name}_base", corner).replace(f"{name}_base_at", f"{name}_base", 1),
             f"fn {name}(base: u32, r: u32, c: u32) -> {kind.value} {{ return {load}; }}",
-            f"fn set_{name}(base: u32, r: u32, c: u32, v: {kind.value}) "
-            f"{{ {name}_all[{place}] = {save}; }}",
+            f"fn set_{name}(base: u32, r: u32, c: u32, v: {kind.value}) {{",
+            f"  {name}_all[{place}] = {save};\n}}",
         ]
 
     def count(self, name: str, value: int) -> None:
@@ -114,10 +114,7 @@ class Job:
         words = self._words
         words[0], words[1] = count, groups[0]
         own = "\n".join([*self._text, main])
-        text = (
-            "@group(0) @binding(0) var<storage, read> P: array<u32>;\n"
-            f"{needed(own)}\n{own}"
-        )
+        text = f"@group(0) @binding(0) var<storage, read> P: array<u32>;\n{needed(own)}\n{own}"
         kernel = self._device.kernels.made(text, len(self._buffers))
         packed = struct.pack(f"<{len(words)}I", *words)
         self._device.queue.dispatch(*kernel, self._buffers, packed, groups)

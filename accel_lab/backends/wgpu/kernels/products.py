@@ -38,10 +38,15 @@ def multiply(
     b = b.broadcast_to((*batch, terms, columns))
     count = out.size // (rows * columns)
     if count > MOST_GROUPS:
-        raise InvalidArgument(f"wgpu multiplies at most {MOST_GROUPS} matrices at once, not {count}")
+        text = f"wgpu multiplies at most {MOST_GROUPS} matrices at once, not {count}"
+        raise InvalidArgument(text)
     dtype = "float32" if out.name in _NARROW else out.name
     sums = device.empty(out.shape, dtype)
-    for first in range(0, max(terms, 1), MOST_TERMS):
+    if not terms:
+        nothing = Job(device)
+        nothing.array("y", sums)
+        nothing.run(f"set_y(i, {_zero(dtype)});", out.size)
+    for first in range(0, terms, MOST_TERMS):
         some = slice(first, min(first + MOST_TERMS, terms))
         _add_product(device, a[..., some], b[..., some, :], sums, dtype, is_first=first == 0)
     combine(device, sums, out, alpha, c, beta)
@@ -98,22 +103,29 @@ def _add_product(
     job.run_groups(_main(dtype, a.name, b.name, is_first=is_first), 0, groups)
 
 
+def _zero(dtype: str) -> str:
+    kind = type_of(dtype)
+    return "false" if kind.kind == "b" else f"{kind.value}(0)"
+
+
 def _main(dtype: str, left: str, right: str, *, is_first: bool) -> str:
     kind = type_of(dtype)
-    zero = "false" if kind.kind == "b" else f"{kind.value}(0)"
+    zero = _zero(dtype)
     both, join = ("&&", "||") if kind.kind == "b" else ("*", "+")
     pairs = [(r, c) for r in range(EACH) for c in range(EACH)]
+    of_a = cast("a(az, row + ra, t + ka)", left, dtype)
+    of_b = cast("b(bz, t + kb, column + cb)", right, dtype)
     fill = [
         f"""
     {{
       let e = l + {SIDE * SIDE * q}u;
       let ka = e % {DEEP}u; let ra = e / {DEEP}u;
       var va = {zero};
-      if (row + ra < rows() && t + ka < terms()) {{ va = {cast("a(az, row + ra, t + ka)", left, dtype)}; }}
+      if (row + ra < rows() && t + ka < terms()) {{ va = {of_a}; }}
       of_a[ka * {TILE}u + ra] = va;
       let cb = e % {TILE}u; let kb = e / {TILE}u;
       var vb = {zero};
-      if (column + cb < columns() && t + kb < terms()) {{ vb = {cast("b(bz, t + kb, column + cb)", right, dtype)}; }}
+      if (column + cb < columns() && t + kb < terms()) {{ vb = {of_b}; }}
       of_b[kb * {TILE}u + cb] = vb;
     }}"""
         for q in range(TILE * DEEP // SIDE**2)

@@ -146,10 +146,12 @@ def cast(text: str, source: str, target: str) -> str:
     if old.value == "bool":
         return f"select({new.value}(0), {new.value}(1), {text})"
     if old.kind == "f" and new.kind in "iu":
-        wide = "i64" if old.value == "f64" or new.words == 2 else "i32"
-        name = {"i64": "long", "i32": "whole"}[wide]
-        text = f"{name}_{old.value}({text})"
-        return new.rounded.format(text if new.value == wide else f"{new.value}({text})")
+        wide = "i64" if "64" in old.value + new.value else "i32"
+        whole = f"{wide}({text})"
+        if new.value != wide:  # a negative float becomes what NumPy makes of it, modulo 2**bits
+            signed = f"{new.value}({whole})"
+            whole = f"select({signed}, {new.value}({text}), {text} > {old.value}(0))"
+        return new.rounded.format(whole)
     if old.value == "f64" and target in ("float16", "bfloat16"):
         return new.rounded.format(f"to_odd({text})")  # else it would be rounded twice
     made = text if old.value == new.value else f"{new.value}({text})"
