@@ -41,8 +41,20 @@ class Adapter(NamedTuple):
     limits: dict[str, int]
 
 
+def found() -> list[Any]:
+    """Return WebGPU's adapters that serve, the processor's own last; it opens the drivers.
+
+    OpenGL is not opened: without a display its drivers complain.
+    """
+    import wgpu
+    from wgpu.backends.wgpu_native.extras import set_instance_extras
+
+    set_instance_extras(backends=["Vulkan", "Metal", "DX12"])
+    return ordered(wgpu.gpu.enumerate_adapters_sync())
+
+
 def ordered(found: Iterable[Any]) -> list[Any]:
-    """Return WebGPU's adapters that serve, the processor's own last."""
+    """Return those of WebGPU's adapters that serve, the processor's own last."""
     served = [one for one in found if one.info["backend_type"] in NATIVE]
     return sorted(served, key=lambda one: _RANKS.get(one.info["adapter_type"], 2))
 
@@ -78,7 +90,7 @@ def adapters() -> tuple[Adapter, ...]:
         found = json.loads(done.stdout.splitlines()[-1])
     except (OSError, subprocess.SubprocessError, ValueError, IndexError):
         return ()
-    return tuple(Adapter(*one[:4], tuple(one[4]), one[5]) for one in found)
+    return tuple(Adapter(**{**one, "features": tuple(one["features"])}) for one in found)
 
 
 def may_have_hardware() -> bool:
@@ -91,9 +103,7 @@ def may_have_hardware() -> bool:
 
 def tell() -> None:
     """Print the adapters."""
-    import wgpu
-
-    sys.stdout.write(json.dumps([describe(a) for a in ordered(wgpu.gpu.enumerate_adapters_sync())]))
+    sys.stdout.write(json.dumps([describe(one)._asdict() for one in found()]))
     sys.stdout.write("\n")
 
 

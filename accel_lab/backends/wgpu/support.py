@@ -44,6 +44,8 @@ def table(lacks: Collection[str] = ()) -> Mapping[str, frozenset[str]]:
     computing = [f"array.{name}" for name in ARITHMETIC] + [f"blas.{name}" for name in BLAS]
     if not {"uint64", "float64"} & {*lacks}:  # in which all draws are made
         computing += [f"rng.{name}" for name in RNG]
+    for name in ("Compile", "LaunchKernel", "InspectKernel"):
+        made[f"jit.{name}"] = COMMON[f"jit.{name}"]
     for name in computing:
         made[name] = (COMMON[name] & COMPUTED) - frozenset(lacks)
     return made

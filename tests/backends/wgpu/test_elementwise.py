@@ -60,7 +60,7 @@ def units_off(got: Any, expected: Any, dtype: str) -> float:
     same = (wide == right) | (np.isnan(wide) & np.isnan(right))
     if same.all():
         return 0.0
-    info = ml_dtypes.finfo(numpy_dtype(dtype))
+    info: Any = ml_dtypes.finfo(numpy_dtype(dtype))  # type: ignore[no-untyped-call]
     step = np.maximum(np.abs(right) * float(info.eps), float(info.smallest_subnormal))
     with np.errstate(all="ignore"):
         off = np.where(same, 0.0, np.abs(wide - right) / step)

@@ -56,7 +56,7 @@ def test_what_is_kept_and_where_it_is(adapter: Any) -> None:
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
-def test_places_in_an_order_are_found(adapter: Any, side: str) -> None:
+def test_places_in_an_order_are_found(adapter: Any, side: Any) -> None:
     lib = WgpuArray(adapter)
     message: Any = SimpleNamespace(side=side, common=lambda: "float32")
     for length in LENGTHS:

@@ -92,7 +92,8 @@ class WgpuArray(WgpuOrdering):
     ) -> None:
         """Write NumPy's function `op`."""
         if op == "matmul":
-            self._matmul(*operands, out)
+            left, right = operands
+            self._matmul(left, right, out)
             return
         arrays = [x for x, kind in zip(operands, dtypes, strict=True) if kind]
         numbers = [x for x, kind in zip(operands, dtypes, strict=True) if not kind]

@@ -8,10 +8,9 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-import wgpu
 
 from accel_lab.backends.libraries import makers
-from accel_lab.backends.wgpu.adapters import NEEDS, describe, lacking, ordered
+from accel_lab.backends.wgpu.adapters import NEEDS, describe, found, lacking
 from accel_lab.backends.wgpu.device.blocks import Blocks
 from accel_lab.backends.wgpu.device.device_array import DeviceArray
 from accel_lab.backends.wgpu.device.queue import Queue
@@ -55,10 +54,10 @@ class WgpuDevice:
     """
 
     def __init__(self, index: int) -> None:
-        found = ordered(wgpu.gpu.enumerate_adapters_sync())
-        if index >= len(found):
-            raise BackendUnavailable(f"there is no adapter {index}: wgpu finds {len(found)}")
-        adapter, told = found[index], describe(found[index])
+        there = found()
+        if index >= len(there):
+            raise BackendUnavailable(f"there is no adapter {index}: wgpu finds {len(there)}")
+        adapter, told = there[index], describe(there[index])
         features = {one for needed in NEEDS.values() for one in needed} & {*told.features}
         self.device = adapter.request_device_sync(
             required_features=sorted(features),

@@ -42,7 +42,7 @@ class Queue:
         self._jobs = 0
         self._words = bytearray(_RING_BYTES)
         self._used = 0
-        usage = _USAGE.STORAGE | _USAGE.COPY_DST | _USAGE.COPY_SRC
+        usage = _USAGE.STORAGE | _USAGE.UNIFORM | _USAGE.COPY_DST | _USAGE.COPY_SRC
         self._ring = device.create_buffer(size=_RING_BYTES, usage=usage)
         self._fences: list[Any] = []
         self._is_marked = True
@@ -56,20 +56,21 @@ class Queue:
         self,
         pipeline: Any,
         layout: Any,
-        buffers: Sequence[Any],
-        words: bytes,
+        bound: Sequence[bytes | tuple[Any, int, int]],
         groups: tuple[int, int, int],
     ) -> None:
-        """Record a job: its numbers are binding 0, and its buffers those behind it."""
+        """Record a job.
+
+        Parameters:
+            bound: what the bindings get: numbers, or (buffer, place, bytes).
+        """
         with self._lock:
-            room = -(-len(words) // _SLOT) * _SLOT
+            room = sum(_room(one) for one in bound if isinstance(one, bytes))
             if self._used + room > _RING_BYTES or self._jobs >= _MOST:
                 self.flush()
-            at, self._used = self._used, self._used + room
-            self._words[at : at + len(words)] = words
-            resources = [{"buffer": self._ring, "offset": at, "size": room}]
-            resources += [{"buffer": one, "offset": 0, "size": one.size} for one in buffers]
-            entries = [{"binding": k, "resource": one} for k, one in enumerate(resources)]
+            entries = [
+                {"binding": at, "resource": self._resource(one)} for at, one in enumerate(bound)
+            ]
             group = self._device.create_bind_group(layout=layout, entries=entries)
             if self._pass is None:
                 self._pass = self._recording().begin_compute_pass()
@@ -78,6 +79,14 @@ class Queue:
             self._pass.dispatch_workgroups(*groups)
             self._jobs += 1
             self._is_marked = False
+
+    def _resource(self, bound: bytes | tuple[Any, int, int]) -> dict[str, Any]:
+        if isinstance(bound, tuple):
+            buffer, place, nbytes = bound
+            return {"buffer": buffer, "offset": place, "size": nbytes}
+        at, self._used = self._used, self._used + _room(bound)
+        self._words[at : at + len(bound)] = bound
+        return {"buffer": self._ring, "offset": at, "size": _room(bound)}
 
     def copy(self, source: Any, start: int, target: Any, place: int, nbytes: int) -> None:
         """Record a copy from one buffer to another one."""
@@ -190,3 +199,8 @@ class Queue:
         with self._reached:
             self._error = lost
             self._reached.notify_all()
+
+
+def _room(numbers: bytes) -> int:
+    """Return the bytes that numbers take in the ring."""
+    return -(-len(numbers) // _SLOT) * _SLOT

@@ -117,7 +117,8 @@ class Job:
         text = f"@group(0) @binding(0) var<storage, read> P: array<u32>;\n{needed(own)}\n{own}"
         kernel = self._device.kernels.made(text, len(self._buffers))
         packed = struct.pack(f"<{len(words)}I", *words)
-        self._device.queue.dispatch(*kernel, self._buffers, packed, groups)
+        bound: list[Any] = [packed, *((one, 0, one.size) for one in self._buffers)]
+        self._device.queue.dispatch(*kernel, bound, groups)
 
     def _place(self, name: str, x: "DeviceArray") -> str:
         """Return the function that says where element i lies."""
@@ -143,7 +144,8 @@ class Job:
 
 def _joined(x: "DeviceArray") -> list[tuple[int, int]]:
     """Return the axes as (extent, step in elements), those joined that lie as one."""
-    size, axes = x.dtype.itemsize, []
+    size = x.dtype.itemsize
+    axes: list[tuple[int, int]] = []
     for extent, stride in zip(x.shape, x.strides, strict=True):
         step = stride // size
         if extent == 1:
