@@ -1,7 +1,4 @@
-"""Which adapters there are, told by a process of its own: the notebook's opens none.
-
-`python -m accel_lab.backends.wgpu.adapters` prints them.
-"""
+"""Which adapters there are, told by a process of its own: the notebook's opens none."""
 
 import json
 import subprocess
@@ -82,7 +79,7 @@ def adapters() -> tuple[Adapter, ...]:
     """Ask for the adapters, once; some seconds. There are none where wgpu is not installed."""
     if find_spec("wgpu") is None:
         return ()
-    command = [sys.executable, "-m", __name__]
+    command = [sys.executable, "-c", f"from {__name__} import tell; tell()"]
     try:
         done = subprocess.run(  # noqa: S603 - Python itself
             command, capture_output=True, text=True, timeout=ASK_S, check=True
@@ -105,7 +102,3 @@ def tell() -> None:
     """Print the adapters."""
     sys.stdout.write(json.dumps([describe(one)._asdict() for one in found()]))
     sys.stdout.write("\n")
-
-
-if __name__ == "__main__":
-    tell()

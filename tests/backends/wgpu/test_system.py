@@ -11,6 +11,7 @@ import pytest
 
 from accel_lab import System, array, backends, fft
 from accel_lab.backends import cuda, wgpu
+from accel_lab.backends.wgpu.adapters import adapters
 from accel_lab.compute.arrays.dtypes import numpy_dtype
 from accel_lab.compute.device import Device
 from accel_lab.errors import InvalidArgument, UnsupportedDtype
@@ -45,7 +46,7 @@ def test_auto_prefers_a_card_then_a_gpu_then_the_host(
 def test_a_processors_adapter_is_no_hardware(monkeypatch: pytest.MonkeyPatch) -> None:
     require("wgpu")
     monkeypatch.setattr(wgpu, "may_have_hardware", lambda: True)
-    kinds = {one.kind for one in wgpu.adapters()}
+    kinds = {one.kind for one in adapters()}
     assert wgpu.has_hardware() == (kinds != {"CPU"})
 
 
@@ -64,7 +65,7 @@ def test_the_notebooks_process_opens_no_adapter() -> None:
 
 
 def test_a_buffer_that_no_binding_can_have_is_refused_by_name(device: Device) -> None:
-    most = wgpu.adapters()[0].limits["max-storage-buffer-binding-size"]
+    most = adapters()[0].limits["max-storage-buffer-binding-size"]
     with pytest.raises(InvalidArgument, match="a binding of this adapter has at most"):
         array.zeros(device, (most // 4 + 1,), "float32").result(WAIT_S)
     assert array.zeros(device, (3,)).get().tolist() == [0, 0, 0]
