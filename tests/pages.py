@@ -1,8 +1,8 @@
 """Programs of pages, run one after the other in one process, which starts once.
 
 Each has a namespace, a folder and an environment of its own, and its systems are closed when it
-ends. What it imports stays imported. A program that fails or hangs costs the process, and the next
-one gets another.
+ends. What it imports stays imported: so one that sets the environment, which is read at an import,
+gets a new process. A program that fails or hangs costs the process, and the next one gets another.
 """
 
 import json
@@ -62,6 +62,8 @@ class Pages:
         Raises:
             AssertionError: it raised, or took longer; with its traceback and all that was printed.
         """
+        if "os.environ[" in source:
+            self.close()
         process = self._process or self._start()
         assert process.stdin is not None
         self._printed.seek(0)

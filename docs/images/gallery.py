@@ -113,6 +113,44 @@ def inserted(axes: Axes, names: Names) -> None:
     axes.set(xlabel="inserts of 200 keys", ylabel="keys", ylim=(0, 1050))
 
 
+def warmed(axes: Axes, names: Names) -> None:
+    """Draw how warm each cell is, and the wall."""
+    n, wall = names["n"], names["wall"]
+    heat = names["heat"].get().reshape(n, n)
+    axes.imshow(np.ma.masked_where(wall, heat), cmap="inferno")
+    axes.set(xticks=[], yticks=[], facecolor=GREY)
+
+
+def known(axes: Axes, names: Names) -> None:
+    """Draw the mean of what was counted so far, within its standard error."""
+    totals = names["totals"]
+    count = np.array([one.count for one in totals])
+    mean = np.array([one.mean for one in totals])
+    error = np.sqrt([one.variance for one in totals] / count)
+    axes.fill_between(count, mean - error, mean + error, color=BLUE, alpha=0.25, lw=0)
+    axes.plot(count, mean, color=BLUE)
+    axes.axhline(5, color=GREY, lw=1, ls="--")
+    axes.set(xlabel="numbers so far", ylabel="mean")
+
+
+def passed(axes: Axes, names: Names) -> None:
+    """Draw a signal, and what a pass has found in it."""
+    signal, outliers = names["signal"], names["outliers"]
+    inside = signal.copy()
+    inside[outliers] = np.nan
+    axes.plot(inside, color=BLUE, lw=1)
+    axes.plot(outliers, signal[outliers], "o", color=ORANGE, ms=4, label="outliers")
+    axes.set(xlabel="place", ylabel="value")
+    axes.legend(frameon=False)
+
+
+def trailed(names: Names) -> Image.Image:
+    """Return the last frame."""
+    frame = names["shown"].get().clip(0, 1)
+    picture = Image.fromarray((255 * frame).astype("uint8"))
+    return picture.resize((2 * picture.width, 2 * picture.height), Image.Resampling.BOX)
+
+
 def killed(axes: Axes, names: Names) -> None:
     """Draw the losses of the trainer whose device was killed."""
     losses = names["trainer"].losses
@@ -165,6 +203,10 @@ DRAWN: dict[str, Draw] = {
     "filters": filtered,
     "index": chart(indexed, SQUARE_IN),
     "keys": chart(inserted),
+    "heat": chart(warmed, SQUARE_IN),
+    "totals": chart(known),
+    "passes": chart(passed),
+    "effects": trailed,
     "trainer": chart(killed),
     "data": same_curve("data_parallel", "four devices"),
     "sharded": same_curve("sharded", "four devices"),

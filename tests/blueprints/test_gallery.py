@@ -11,6 +11,10 @@ from docs.images.gallery import DRAWN, IMAGES, PAGE, PART
 LARGEST = 60 << 10
 SHOWN = [
     *(f"realtime.{kind.__name__}" for kind in realtime.Simulation.__subclasses__()),
+    "realtime.GpuSparseStructureActor",
+    "realtime.MultiPassAnalysisActor",
+    "realtime.ReductionAnalysisActor",
+    "realtime.VideoEffectsGraph",
     *(f"train.{name}" for name in vars(train) if name.endswith("Trainer")),
     "train.AsyncParameterServer",
 ]

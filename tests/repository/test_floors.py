@@ -376,7 +376,7 @@ def test_only_the_wgpu_backend_imports_wgpu(path: Path) -> None:
         assert "wgpu" not in {name.partition(".")[0] for name in imports(path)}
 
 
-@pytest.mark.parametrize(("backend", "other"), permutations(["host", "cuda", "wgpu"], 2))
+@pytest.mark.parametrize(("backend", "other"), [*permutations(["host", "cuda", "wgpu"], 2)])
 def test_backends_do_not_know_each_other(backend: str, other: str) -> None:
     for path in (PACKAGE / "backends" / backend).rglob("*.py"):
         for name in imports(path):

@@ -10,34 +10,12 @@ from accel_lab import System
 from accel_lab.blueprints import train
 from accel_lab.compute.device import Device
 from accel_lab.errors import InvalidArgument
+from tests.blueprints.train.torch_gpt import torch_logits
 
 STEPS = 24
 TEXT = train.Text(train.sonnets(), length=24, size=8, seed=3)
 MODEL = train.GPT(len(TEXT.alphabet), length=24, width=16, heads=2, blocks=2)
 PARAMETERS = MODEL.parameters(5)
-
-
-def torch_logits(torch: Any, p: dict[str, Any], tokens: Any) -> Any:
-    """Return the logits as PyTorch's own layers have them."""
-    functional = torch.nn.functional
-    batch, places = tokens.shape
-    width, heads = MODEL.width, MODEL.heads
-
-    def norm(x: Any, name: str) -> Any:
-        return functional.layer_norm(x, (width,), p[name], p[f"{name}_bias"])
-
-    def linear(x: Any, name: str) -> Any:
-        return functional.linear(x, p[name], p[f"{name}_bias"])
-
-    x = functional.embedding(tokens, p["tokens"]) + p["places"][:places]
-    for at in range(MODEL.blocks):
-        q, k, v = linear(norm(x, f"{at}.norm1"), f"{at}.qkv").split(width, -1)
-        q, k, v = (one.view(batch, places, heads, -1).transpose(1, 2) for one in (q, k, v))
-        attended = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + linear(attended.transpose(1, 2).reshape(x.shape), f"{at}.out")
-        hidden = functional.gelu(linear(norm(x, f"{at}.norm2"), f"{at}.up"))
-        x = x + linear(hidden, f"{at}.down")
-    return functional.linear(norm(x, "norm"), p["tokens"])
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +27,7 @@ def theirs() -> list[float]:
     losses = []
     for step in range(STEPS):
         tokens, following = map(torch.tensor, TEXT(step))
-        logits = torch_logits(torch, p, tokens)
+        logits = torch_logits(torch, MODEL, p, tokens)
         loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), following.flatten())
         optimizer.zero_grad()
         loss.backward()

@@ -78,6 +78,15 @@ def test_every_grid_has_the_numbers_of_one_device(
     assert made.statistics().stages == shape[1]
 
 
+@pytest.mark.slow
+def test_eight_devices_in_all_three_ways_have_the_numbers_of_one(
+    alone: tuple[train.Trainer, list[float]],
+) -> None:
+    with System("host", 8) as eight:
+        made = trainer(eight, 2, 2, 2)
+        np.testing.assert_allclose(made.run(STEPS), alone[1], rtol=1e-5)
+
+
 @pytest.mark.parametrize(("shape", "goes_back"), [((2, 1, 2), False), ((1, 2, 2), True)])
 def test_after_a_rank_is_lost_the_curve_is_the_same_to_the_last_bit(
     lab: System, shape: tuple[int, int, int], *, goes_back: bool

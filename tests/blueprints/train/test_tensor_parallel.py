@@ -1,6 +1,7 @@
 """A trainer with weights cut among devices: one device's curve, whatever is lost."""
 
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,51 @@ def test_attention_is_pytorchs(lab: System, *, causal: bool) -> None:
             np.testing.assert_allclose(found, tensors[name].detach().numpy(), rtol=1e-8, atol=1e-10)
 
 
+def test_places_are_cut_between_layers_and_the_numbers_are_one_devices(lab: System) -> None:
+    """The block of a transformer; each rank norms two of six places, and none has more between."""
+    random = np.random.default_rng(1)
+    n, wide = 12, 24
+    shapes = {
+        "q": (n, n),
+        "k": (n, n),
+        "v": (n, n),
+        "o": (n, n),
+        "up": (wide, n),
+        "down": (n, wide),
+    }
+    given = {name: random.standard_normal(shape) / 4 for name, shape in shapes.items()}
+    given |= {name: random.standard_normal(n) for name in ("norm1", "norm2", "down_bias")}
+    given["up_bias"] = random.standard_normal(wide)
+    x, target = random.standard_normal((2, 3, 6, n))
+    seen: set[tuple[int, ...]] = set()
+
+    def loss(p: dict[str, train.Variable], x: Any, target: Any, axis: int | None) -> train.Variable:
+        x, shared = (
+            (x, lambda one: one) if axis is None else (train.scattered(x, axis), train.copied)
+        )
+        normed = train.layer_norm(x, shared(p["norm1"]))
+        weights = [p[name] for name in "qkvo"]
+        x = x + train.self_attention(normed, *weights, heads=6, causal=True, sequence=axis)
+        hidden = train.layer_norm(x, shared(p["norm2"]))
+        hidden = train.gelu(train.column_linear(hidden, p["up"], p["up_bias"], sequence=axis))
+        x = x + train.row_linear(hidden, p["down"], p["down_bias"], sequence=axis)
+        seen.add(x.shape)
+        return train.mse(x if axis is None else train.gathered(x, axis), target)
+
+    cuts = {"q": 0, "k": 0, "v": 0, "o": 1, "up": 0, "up_bias": 0, "down": 1}
+    made = train.TensorParallelTrainer(
+        lab.world(), partial(loss, axis=1), given, train.SGD(0.2), lambda _: (x, target), cuts=cuts
+    )
+    made.run(3)
+    assert seen == {(3, 2, n)}
+    for axis in (1, None):
+        part = partial(loss, axis=axis)
+        one = train.Trainer(lab.devices[0], part, given, train.SGD(0.2), lambda _: (x, target))
+        np.testing.assert_allclose(made.losses, one.run(3), rtol=1e-10)
+        for name, found in one.parameters().items():
+            np.testing.assert_allclose(made.parameters()[name], found, rtol=1e-8, atol=1e-10)
+
+
 @pytest.mark.parametrize("rank", [0, 1])
 def test_after_a_rank_is_lost_the_curve_is_the_same_to_the_last_bit(
     lab: System, undisturbed: tuple[list[float], dict[str, Any]], rank: int
@@ -186,6 +232,16 @@ def refused_attention(p: dict[str, train.Variable], images: Any, labels: Any) ->
     return train.self_attention(images, *[p["w1"]] * 4, heads=4)
 
 
+def uneven_places(p: dict[str, train.Variable], images: Any, labels: Any) -> train.Variable:
+    del p, labels
+    return train.scattered(images, 1)
+
+
+def no_such_axis(p: dict[str, train.Variable], images: Any, labels: Any) -> train.Variable:
+    del p, labels
+    return train.gathered(images, 2)
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -194,6 +250,8 @@ def refused_attention(p: dict[str, train.Variable], images: Any, labels: Any) ->
         ({"cuts": {"w2": 0}}, "'w2' has the shape [10, 24]; it cannot be cut along axis 0 into 3"),
         ({"cuts": {"b1": 1}}, "cannot be cut along axis 1"),
         ({"loss": refused_attention}, "heads is 4, query"),
+        ({"loss": uneven_places}, "scattered: axis is 1, and x is"),
+        ({"loss": no_such_axis}, "gathered: axis is 2, and x is"),
         ({"loss": lambda *_: 3}, "loss is to return a variable"),
     ],
 )

@@ -49,6 +49,7 @@ from accel_lab.blueprints.train.autograd.parallel import column_linear as column
 from accel_lab.blueprints.train.autograd.parallel import copied as copied
 from accel_lab.blueprints.train.autograd.parallel import gathered as gathered
 from accel_lab.blueprints.train.autograd.parallel import row_linear as row_linear
+from accel_lab.blueprints.train.autograd.parallel import scattered as scattered
 from accel_lab.blueprints.train.autograd.parallel import self_attention as self_attention
 from accel_lab.blueprints.train.autograd.parallel import summed as summed
 from accel_lab.blueprints.train.autograd.products import attention as attention

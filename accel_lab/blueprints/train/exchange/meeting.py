@@ -115,6 +115,10 @@ class Seat:
         """Return what all ranks give here, joined along axis 0."""
         return self._exchanged("all_gather", x)
 
+    def reduce_scatter(self, x: AccelRef) -> AccelRef:
+        """Return this rank's part, along axis 0, of the sum of what all ranks give here."""
+        return self._exchanged("reduce_scatter", x)
+
     def _exchanged(self, call: str, x: AccelRef) -> AccelRef:
         made = self._meet(self.rank, call, x)
         assert made is not None

@@ -24,7 +24,7 @@ class TensorParallelTrainer(InParts):
     The loss is called for each rank, with its parts and the whole batch, on a thread of its own. It
     uses `column_linear`, `row_linear` and `self_attention`, which exchange what is needed; in any
     other trainer these have whole weights, and the same loss gives the same numbers. All ranks have
-    what is not cut, and compute the same with it.
+    what is not cut, and compute the same with it; with `sequence`, each for its part of the places.
 
     What a lost rank had is nowhere else: training goes back to the last snapshot, and the curve is
     the same. Checkpoints have whole weights: they go on in any trainer, on any number of ranks by
