@@ -14,7 +14,7 @@ from accel_lab.backends import cuda, wgpu
 from accel_lab.backends.wgpu.adapters import adapters
 from accel_lab.compute.arrays.dtypes import numpy_dtype
 from accel_lab.compute.device import Device
-from accel_lab.errors import InvalidArgument, UnsupportedDtype
+from accel_lab.errors import ContextLost, InvalidArgument, UnsupportedDtype
 from tests.conftest import require
 
 WAIT_S = 60.0
@@ -104,6 +104,7 @@ def test_buffers_are_rebuilt_after_the_process_is_killed() -> None:
         x = gpu.put(np.arange(4, dtype=np.float32))
         y = x * 2 + 1
         assert y.get().tolist() == [1, 3, 5, 7]
-        lab.inject("kill", gpu).result(WAIT_S)
+        with pytest.raises(ContextLost):
+            lab.inject("kill", gpu).result(WAIT_S)
         assert (y + x).result(WAIT_S).get().tolist() == [1, 4, 7, 10]
         assert gpu.generation == 2

@@ -5,20 +5,17 @@ the adapter has float64 they are computed in that and rounded; else by WGSL's ow
 """
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from accel_lab.backends.wgpu.kernels.fine import FINE, ROUGH
 from accel_lab.backends.wgpu.kernels.job import Job
+from accel_lab.backends.wgpu.kernels.target import Target
 from accel_lab.backends.wgpu.kernels.types import TYPES, cast, type_of
 from accel_lab.compute.arrays.dtypes import canonical, numpy_dtype
 from accel_lab.compute.fusion.program import STEP, Program, Step
 from accel_lab.errors import UnsupportedDtype
-
-if TYPE_CHECKING:
-    from accel_lab.backends.wgpu.device.device import WgpuDevice
-    from accel_lab.backends.wgpu.device.device_array import DeviceArray
 
 _COMPARED = {
     "equal": "({a} == {b})",
@@ -110,11 +107,11 @@ _ASKED = frozenset({"isnan", "isinf", "isfinite", "signbit"})
 
 
 def compute(
-    device: "WgpuDevice",
+    device: Target,
     program: Program,
-    arrays: Sequence["DeviceArray"],
+    arrays: Sequence[Any],
     numbers: Sequence[Any],
-    outs: Sequence["DeviceArray"],
+    outs: Sequence[Any],
 ) -> None:
     """Enqueue a program whose results have the shape of `outs`, to which the arrays broadcast.
 

@@ -4,9 +4,10 @@ The strides are numbers of the job, so that one kernel serves all arrays that li
 """
 
 import struct
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from accel_lab.backends.wgpu.kernels.functions import needed
+from accel_lab.backends.wgpu.kernels.target import Target
 from accel_lab.backends.wgpu.kernels.types import (
     number_text,
     number_words,
@@ -14,10 +15,6 @@ from accel_lab.backends.wgpu.kernels.types import (
     type_of,
     words_of,
 )
-
-if TYPE_CHECKING:
-    from accel_lab.backends.wgpu.device.device import WgpuDevice
-    from accel_lab.backends.wgpu.device.device_array import DeviceArray
 
 THREADS = 256
 MOST_GROUPS = 65_535
@@ -40,13 +37,13 @@ class Job:
     moved the elements are bits.
     """
 
-    def __init__(self, device: "WgpuDevice") -> None:
+    def __init__(self, device: Target) -> None:
         self._device = device
         self._words = [0, 0]
         self._buffers: list[Any] = []
         self._text: list[str] = []
 
-    def array(self, name: str, x: "DeviceArray", *, moved: bool = False) -> None:
+    def array(self, name: str, x: Any, *, moved: bool = False) -> None:
         """Bind an array by its name in the text."""
         binding = len(self._buffers) + 1
         self._buffers.append(x.block.buffer)
@@ -61,7 +58,7 @@ class Job:
             f"fn set_{name}(i: u32, v: {kind.value}) {{ {name}_all[{name}_at(i)] = {save}; }}",
         ]
 
-    def matrices(self, name: str, x: "DeviceArray") -> None:
+    def matrices(self, name: str, x: Any) -> None:
         """Bind matrices: element (r, c) of number z is `x(x_base(z), r, c)` in the text."""
         binding = len(self._buffers) + 1
         self._buffers.append(x.block.buffer)
@@ -120,7 +117,7 @@ class Job:
         bound: list[Any] = [packed, *((one, 0, one.size) for one in self._buffers)]
         self._device.queue.dispatch(*kernel, bound, groups)
 
-    def _place(self, name: str, x: "DeviceArray") -> str:
+    def _place(self, name: str, x: Any) -> str:
         """Return the function that says where element i lies."""
         at = len(self._words)
         self._words.append(x.offset)
@@ -142,7 +139,7 @@ class Job:
         return "\n".join([*lines, "  return place; }"])
 
 
-def _joined(x: "DeviceArray") -> list[tuple[int, int]]:
+def _joined(x: Any) -> list[tuple[int, int]]:
     """Return the axes as (extent, step in elements), those joined that lie as one."""
     size = x.dtype.itemsize
     axes: list[tuple[int, int]] = []
@@ -157,7 +154,7 @@ def _joined(x: "DeviceArray") -> list[tuple[int, int]]:
     return axes
 
 
-def copy(device: "WgpuDevice", x: "DeviceArray", out: "DeviceArray") -> None:
+def copy(device: Target, x: Any, out: Any) -> None:
     """Copy elements to an array of the same shape and dtype."""
     count = out.size
     if not count:

@@ -1,13 +1,11 @@
 """Products of matrices: a work group makes a tile of 64 by 64, each invocation 4 by 4 of it."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from accel_lab.backends.wgpu.kernels.job import MOST_GROUPS, Job
+from accel_lab.backends.wgpu.kernels.target import Target
 from accel_lab.backends.wgpu.kernels.types import cast, type_of
 from accel_lab.errors import InvalidArgument
-
-if TYPE_CHECKING:
-    from accel_lab.backends.wgpu.device.device import WgpuDevice
 
 TILE, SIDE, EACH, DEEP = 64, 16, 4, 16
 MOST_TERMS = 32_768
@@ -16,7 +14,7 @@ _NARROW = frozenset({"float16", "bfloat16"})
 
 
 def multiply(
-    device: "WgpuDevice",
+    device: Target,
     a: Any,
     b: Any,
     out: Any,
@@ -52,9 +50,7 @@ def multiply(
     combine(device, sums, out, alpha, c, beta)
 
 
-def combine(
-    device: "WgpuDevice", x: Any, out: Any, alpha: Any = 1, c: Any = None, beta: Any = 0
-) -> None:
+def combine(device: Target, x: Any, out: Any, alpha: Any = 1, c: Any = None, beta: Any = 0) -> None:
     """Write alpha x + beta c; what a 0 scales does not count.
 
     All is computed in the dtype of `x`.
@@ -89,9 +85,7 @@ def _scaled(job: Job, name: str, factor: Any, text: str, dtype: str) -> str:
     return f"select({by} * {text}, {zero}, {by} == {zero})"
 
 
-def _add_product(
-    device: "WgpuDevice", a: Any, b: Any, sums: Any, dtype: str, *, is_first: bool
-) -> None:
+def _add_product(device: Target, a: Any, b: Any, sums: Any, dtype: str, *, is_first: bool) -> None:
     """Write a product to `sums`, or add it."""
     rows, columns = sums.shape[-2:]
     job = Job(device)
