@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from accel_lab.libraries import solver as solver
     from accel_lab.libraries import sparse as sparse
     from accel_lab.libraries import tensor as tensor
+    from accel_lab.libraries import tensorrt as tensorrt
     from accel_lab.session.opening import open as open  # noqa: A004 - as of files
     from accel_lab.session.session import Session as Session
     from accel_lab.system import System as System

@@ -5,6 +5,7 @@ and `@pytest.mark.browser`. Without the piece it skips with the reason; on a mac
 the piece, `ACCEL_LAB_REQUIRE=browser,node,wheel` turns that skip into a failure.
 """
 
+import faulthandler
 import gc
 import os
 import random
@@ -12,7 +13,7 @@ import shutil
 import signal
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -207,6 +208,12 @@ def _safetensors() -> str | None:
     return None if find_spec("safetensors") else "safetensors is not installed"
 
 
+def _tensorrt() -> str | None:
+    if find_spec("tensorrt_rtx"):
+        return None
+    return "TensorRT-RTX is not installed: it is the tensorrt extra"
+
+
 def _zarr() -> str | None:
     return None if find_spec("zarr") else "zarr is not installed: it is of the files extra"
 
@@ -230,6 +237,7 @@ PIECES: dict[str, Callable[[], str | None]] = {
     "ray": _ray,
     "redis": _redis,
     "safetensors": _safetensors,
+    "tensorrt": _tensorrt,
     "torch": _torch,
     "wgpu": _wgpu,
     "wheel": _wheel,
@@ -288,6 +296,20 @@ def pytest_report_header(config: pytest.Config) -> str:
     """Print what a red run needs to be repeated."""
     promised = ",".join(sorted(_promised())) or "nothing"
     return f"repeat with: --hypothesis-seed={config.option.hypothesis_seed}; required: {promised}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    call: pytest.CallInfo[None],
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add to what has waited too long where every thread is: one of them keeps the others."""
+    report = yield
+    if call.excinfo is not None and call.excinfo.errisinstance(TimeoutError):
+        with tempfile.TemporaryFile("w+") as file:
+            faulthandler.dump_traceback(file)
+            file.seek(0)
+            report.sections.append(("threads at the end of the wait", file.read()))
+    return report
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

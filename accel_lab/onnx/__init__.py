@@ -15,6 +15,7 @@ from accel_lab.onnx.calibration import Percentile as Percentile
 from accel_lab.onnx.calibration import quantize as quantize
 from accel_lab.onnx.errors import ModelError as ModelError
 from accel_lab.onnx.errors import UnsupportedModel as UnsupportedModel
+from accel_lab.onnx.export import export as export
 from accel_lab.onnx.file import load as load
 from accel_lab.onnx.model import Model as Model
 from accel_lab.onnx.model import Port as Port

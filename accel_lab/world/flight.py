@@ -38,6 +38,7 @@ class Flight:
         ranks: the names of the devices, by rank.
         arrived_s: when each rank began, after the first one; of those that have.
         began_at: when the first one began, wall seconds; 0 where none has.
+        is_over: whether its end was told, which may be before the reply to its sender is done.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Flight:
         self.group = 0
         self.arrived_s: dict[int, float] = {}
         self.began_at = 0.0
+        self.is_over = False
         self._first = 0.0
         self._events, self._over = events, over
         self._lock = threading.Lock()
@@ -81,6 +83,7 @@ class Flight:
         bandwidth = 0.0
         if error is None and factor is not None and seconds > 0:
             bandwidth = self.nbytes * factor(len(self.ranks)) / seconds / 1e9
+        self.is_over = True
         self._over(self, error, sent=sent)
         self._events.publish(
             CollectiveEnded(

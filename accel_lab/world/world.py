@@ -250,9 +250,9 @@ class World(Collectives):
         parts = [(devices[place], part(comm, place)) for place in places]
         reply = self._services.groups.send(parts, timeout_s, nowait=False, follower=flight)
         flight.group = reply.id
-        if not reply.done:
+        if not flight.is_over:
             self.in_flight[id(flight)] = flight
-            if reply.done:
+            if flight.is_over:  # between the two, and `over` did not find it
                 self.in_flight.pop(id(flight), None)
         return reply
 

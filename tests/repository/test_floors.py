@@ -80,7 +80,12 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"assembly", "cluster"},
     ),
     "blueprints": ({EVERY_OTHER}, {"agents", "serving"}),
-    "libraries": ({"authoring"}, {EVERY_OTHER}, {"array", "module"}, {"attention", "fft"}),
+    "libraries": (
+        {"authoring"},
+        {EVERY_OTHER},
+        {"array", "module"},
+        {"attention", "fft", "tensorrt"},
+    ),
     "backends/cuda": (
         {"activity", "completion", "support"},
         {"device"},

@@ -74,6 +74,10 @@ class ClusterSpawner(Uncopied):
         """The environment in which processes of this machine begin."""
         return self._local.variables
 
+    def is_entered(self) -> bool:
+        """Whether this thread carries what is said to contexts, or what they say; any thread."""
+        return any(relay.is_entered for relay in [*self._relays.values(), *self._lost_relays])
+
     def take(self, index: int) -> BoundProcess:
         """Return a process to bind to the device of this index; does not wait for its node."""
         try:

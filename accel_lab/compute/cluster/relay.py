@@ -90,7 +90,8 @@ class Relay(Uncopied):
         self._machine = machine
         self._arena = arena
         self._gone = gone
-        self._lock = threading.Lock()
+        # Re-entrant: in the middle of it a finalizer may have a context told something.
+        self._lock = threading.RLock()
         self._processes: dict[int, RemoteProcess] = {}
         self._new: list[RemoteProcess] = []
         self._segments: dict[int, Segment] = {}
@@ -129,6 +130,11 @@ class Relay(Uncopied):
     def has_ended(self) -> bool:
         """Whether nothing of it goes on here any more; any thread."""
         return self._is_over and not any(thread.is_alive() for thread in self._threads)
+
+    @property
+    def is_entered(self) -> bool:
+        """Whether this thread carries what others wait for: a finalizer asks."""
+        return threading.current_thread() in self._threads
 
     def close(self, closed: Callable[[], object]) -> None:
         """Kill the contexts, end the node's part, and call `closed`; does not wait for that.

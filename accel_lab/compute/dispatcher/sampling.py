@@ -21,6 +21,8 @@ NAMED = 100
 PACKET_BYTES = 32 << 10
 RUNNING = 250
 """How much work at hand is told of: more cannot be overlooked."""
+LOOKS = 3
+"""So often memory is listed for one answer where it changes meanwhile."""
 
 WHY_BYTES = 4 << 10
 
@@ -63,12 +65,15 @@ def show_records(channel: socket.socket, flush: Flush, activity: Activity | None
 
 
 def _show_memory(channel: socket.socket, context: Context) -> None:
-    blocks = _blocks(context)
+    for _ in range(LOOKS):  # the dispatcher goes on, and the sum is to be that of the blocks
+        before = context.table.changes, context.used_bytes
+        blocks, used, free = _blocks(context), context.used_bytes, context.free_bytes()
+        if (context.table.changes, used) == before:
+            break
     unlisted = max(0, len(blocks) - LISTED)
     if unlisted:
         blocks = sorted(blocks, key=lambda block: -block.nbytes)[:LISTED]
     blocks.sort(key=lambda block: block.address)
-    used, free = context.used_bytes, context.free_bytes()
     for part, last in _parts(blocks):
         send_packet(channel, Blocks(part, used, free, unlisted, last))
 

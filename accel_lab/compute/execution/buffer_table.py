@@ -223,9 +223,10 @@ class BufferTable:
         buffer = self.mention(id_)
         if buffer.storage is not None:  # it is made a second time
             self.leave(buffer)
-        if storage.users == 0:
-            self.used_bytes += storage.nbytes
+        is_new = storage.users == 0
         buffer.fill(array, shape, dtype, storage)
+        if is_new:  # in this order: what is counted is listed, by whatever thread looks now
+            self.used_bytes += storage.nbytes
         return buffer
 
     def fail(self, id_: int, root: int) -> None:

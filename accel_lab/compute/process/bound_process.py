@@ -73,6 +73,12 @@ class ProcessSource(Protocol):
     def variables(self) -> Mapping[Any, Any]:
         """The environment in which processes of this machine begin."""
 
+    def is_entered(self) -> bool:
+        """Whether this thread carries what contexts are told, or say, and may not wait for them.
+
+        Any thread.
+        """
+
     def take(self, index: int) -> BoundProcess:
         """Return a process to bind to the device of this index among the system's."""
 

@@ -183,6 +183,10 @@ class Spawner:
         self.variables: Mapping[Any, Any] = {}
         """The environment in which processes begin, without what is added for them."""
 
+    def is_entered(self) -> bool:
+        """Return False: their wires end in the context processes themselves."""
+        return False
+
     def take(self, index: int = 0) -> ContextProcess:
         """Return a process to bind; it exists within milliseconds once the zygote has loaded.
 

@@ -138,6 +138,7 @@ class ContextSupervisor:
         return (
             requests.connection.is_entered
             or services.event_loop.is_current()
+            or services.spawner.is_entered()
             or services.arena.is_entered
             or requests.outbox.is_entered
             or self._gives_up_here()

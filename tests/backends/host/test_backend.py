@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accel_lab.backends import host
-from accel_lab.backends.host.array import HostArray
+from accel_lab.backends.host.array.library import HostArray
 from accel_lab.backends.host.device import HostBackend
 from accel_lab.compute.arrays.dtypes import NAMES, numpy_dtype
 from accel_lab.compute.execution.backend import Backend, Poison

@@ -16,7 +16,7 @@ from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
 
 from accel_lab.blueprints import train
-from tests.blueprints.train.torch_gpt import torch_logits
+from tests.benchmarks.torch_gpt import torch_logits
 
 
 class Model(torch.nn.Module):  # type: ignore[misc]

@@ -10,7 +10,7 @@ from accel_lab import System
 from accel_lab.blueprints import train
 from accel_lab.compute.device import Device
 from accel_lab.errors import InvalidArgument
-from tests.blueprints.train.torch_gpt import torch_logits
+from tests.benchmarks.torch_gpt import torch_logits
 
 STEPS = 24
 TEXT = train.Text(train.sonnets(), length=24, size=8, seed=3)

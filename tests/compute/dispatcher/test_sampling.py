@@ -267,6 +267,35 @@ def test_a_long_list_goes_in_parts_that_a_packet_holds(length: int) -> None:
         assert all(len(part) == 1 or len(encode(part)) <= PACKET_BYTES + 5 for part, _ in parts)
 
 
+def test_what_changes_while_it_is_listed_is_listed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The dispatcher goes on meanwhile, and the sum was that of more blocks than were listed."""
+    arena: Any = None
+    context = Context(HostBackend(0), [UploadActor], arena, 1, {}, None)
+    notebook, mine = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    stream, address = context.actors["upload"].stream, context.backend.address
+
+    def fill(id_: int) -> None:
+        storage = Storage(stream, 64, f"Put #{id_}")
+        context.table.fill(id_, np.ones(8), (8,), "float64", storage)
+
+    def found(array: Any) -> int | None:
+        monkeypatch.undo()
+        fill(2)
+        return address(array)
+
+    fill(1)
+    monkeypatch.setattr(context.backend, "address", found)
+    tracer = Tracer(context.backend.clock(), context.launched)
+    show(mine, Look(memory=True, work=False), context, tracer, [])
+    packet = receive_upward(notebook)
+    assert isinstance(packet, Blocks)
+    assert {block.ids for block in packet.blocks} == {(1,), (2,)}
+    assert packet.used_bytes == 128
+    context.close()
+    notebook.close()
+    mine.close()
+
+
 def test_a_block_of_many_views_names_the_first_of_them() -> None:
     """Half a million names took more than a packet holds, and no sample came any more."""
     arena: Any = None

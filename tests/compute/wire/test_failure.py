@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from accel_lab import System
-from accel_lab.backends.host.array import HostArray
+from accel_lab.backends.host.array.library import HostArray
 from accel_lab.backends.host.device import HostBackend
 from accel_lab.compute.execution.buffer_table import Buffer
 from accel_lab.compute.wire.codec import FRAME_LIMIT, encode_reports
@@ -32,7 +32,7 @@ def test_a_failed_library_call_is_noted_with_its_line() -> None:
     except ValueError as error:
         note = noted(error)
     place, _, line = note.rpartition(", line ")
-    assert place == "in Copy #7, at accel_lab/backends/host/array.py"
+    assert place == "in Copy #7, at accel_lab/backends/host/array/library.py"
     assert int(line) > 1
 
 

@@ -27,10 +27,14 @@ class Broken(Exception):
 
 
 def breaks(
-    patch: pytest.MonkeyPatch, owner: type[Any], name: str, times: int = 1
+    patch: pytest.MonkeyPatch, lab: System, owner: type[Any], name: str, times: int = 1
 ) -> Callable[[], int]:
-    """Have a method raise from now on, so often; returns how often it has."""
-    method, raised = getattr(owner, name), list[None]()
+    """Have a method of this system's raise from now on, so often; returns how often it has.
+
+    Systems of other tests may be open beside it, and their contexts beat.
+    """
+    broken = _parts(lab).get(owner, owner)  # else it is made anew in each loss
+    method, raised = getattr(broken, name), list[None]()
 
     def raising(*args: Any, **options: Any) -> Any:
         if len(raised) < times:
@@ -38,8 +42,18 @@ def breaks(
             raise Broken(name)
         return method(*args, **options)
 
-    patch.setattr(owner, name, raising)
+    patch.setattr(broken, name, raising)
     return lambda: len(raised)
+
+
+def _parts(lab: System) -> dict[type[Any], Any]:
+    """Return what the system has for as long as it is open, by its class."""
+    (supervisor,) = lab._supervisors
+    requests, recovery = supervisor.requests, supervisor.recovery
+    assert isinstance(recovery, Recovery)
+    lineage = recovery._lineage
+    parts = supervisor, supervisor.suspension, requests.answers, requests.recorder
+    return {type(part): part for part in (*parts, recovery, lineage)}
 
 
 def is_told(lab: System) -> bool:
@@ -90,7 +104,7 @@ def test_a_loss_is_answered_though_its_handling_fails(
 ) -> None:
     x = cpu.put(np.ones(4))
     cpu.get(x).result(WAIT)
-    count = breaks(monkeypatch, owner, name, times)
+    count = breaks(monkeypatch, lab, owner, name, times)
     lost = lab.inject("kill", cpu)
     behind = [blas.scal(x, float(k)) for k in range(3)]
     with pytest.raises(ContextLost):
@@ -109,7 +123,7 @@ def test_what_cannot_be_planned_is_given_up_and_says_why(
     """The context that was to be filled is lost, with an event; the next begins with nothing."""
     x = cpu.put(np.ones(4))
     cpu.get(x).result(WAIT)
-    breaks(monkeypatch, Recovery, "_plan")
+    breaks(monkeypatch, lab, Recovery, "_plan")
     with pytest.raises(ContextLost):
         lab.inject("kill", cpu).result(WAIT)
     assert works(cpu)
@@ -126,7 +140,7 @@ def test_answers_that_cannot_be_taken_in_lose_their_context_and_not_their_reques
     """Who happens to read gets no error of another's, and nobody waits for the rest of a frame."""
     x = cpu.put(np.ones(4))
     cpu.get(x).result(WAIT)
-    breaks(monkeypatch, Answers, name)
+    breaks(monkeypatch, lab, Answers, name)
     replies = [cpu.ping(), cpu.run(len, [1, 2]), cpu.run(_fails), blas.scal(x, 2.0)]
     for reply in replies:
         with suppress(AccelError):
@@ -146,7 +160,7 @@ def test_a_device_that_comes_back_goes_on_though_that_fails_here(
 ) -> None:
     x = cpu.put(np.ones(4))
     lab.suspend()
-    count = breaks(monkeypatch, Suspension, "_fill")
+    count = breaks(monkeypatch, lab, Suspension, "_fill")
     np.testing.assert_array_equal(cpu.get(x).result(WAIT), np.ones(4))
     assert count() == 1
     assert is_told(lab)
@@ -156,7 +170,7 @@ def test_the_record_goes_on_after_a_pass_that_has_failed(
     lab: System, cpu: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cpu.put(np.ones(4)).result(WAIT)
-    count = breaks(monkeypatch, Recorder, "drain")
+    count = breaks(monkeypatch, lab, Recorder, "drain")
     x = cpu.put(np.ones(4))
     assert settle(lambda: count() == 1)
     before = len(lab.journal)

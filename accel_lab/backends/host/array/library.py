@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from accel_lab.backends.host.fused import Programs
+from accel_lab.backends.host.array.fused import Programs
 from accel_lab.compute.arrays.dtypes import numpy_dtype
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.array.counting import Bincount, Unique

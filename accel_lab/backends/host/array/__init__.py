@@ -1,0 +1,4 @@
+"""The `array` library on the host: NumPy.
+
+Runs in a context's process.
+"""
