@@ -120,7 +120,9 @@ def skills(
 
 
 @app.command()
-def demo(*, backend: Annotated[str, typer.Option(help="auto, host or cuda.")] = "auto") -> None:
+def demo(
+    *, backend: Annotated[str, typer.Option(help="auto, cuda, wgpu or host.")] = "auto"
+) -> None:
     """Show the quickstart in the terminal: compute, kill the context's process, go on.
 
     The exit status is 0 if every result was right, before the crash and after it.
@@ -265,7 +267,7 @@ def gpu_test(
 @app.command()
 def bench(
     *,
-    backend: Annotated[str, typer.Option(help="auto, host or cuda.")] = "auto",
+    backend: Annotated[str, typer.Option(help="auto, cuda, wgpu or host.")] = "auto",
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     quick: Annotated[
         bool, typer.Option("--quick", help="Run few rounds: rough figures in seconds.")

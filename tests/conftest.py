@@ -123,6 +123,12 @@ def _notebook7() -> str | None:
     return None if find_spec("notebook") else "Notebook is not installed"
 
 
+def _wgpu() -> str | None:
+    from accel_lab.backends import wgpu
+
+    return wgpu.available()
+
+
 def _wheel() -> str | None:
     missing = [
         name for name in ("build", "hatch_vcs", "hatchling", "pip") if find_spec(name) is None
@@ -249,6 +255,7 @@ PIECES: dict[str, Callable[[], str | None]] = {
     "sshd": _sshd,
     "tensorrt": _tensorrt,
     "torch": _torch,
+    "wgpu": _wgpu,
     "wheel": _wheel,
     "zarr": _zarr,
 }

@@ -29,7 +29,9 @@ def parts_of(backend: str) -> set[str]:
 
 
 def load(backend: str, *, here: bool = True) -> tuple[str, Any]:
-    """Return the name of a backend and its package; `auto` is `cuda` where that can run.
+    """Return the name of a backend and its package; `auto` is the first that has a GPU here.
+
+    That is `cuda`, then `wgpu`, whose adapter on the processor is for tests, then `host`.
 
     Parameters:
         here: whether it is to run on this machine.
@@ -40,8 +42,7 @@ def load(backend: str, *, here: bool = True) -> tuple[str, Any]:
     """
     known = listed()
     if backend == "auto":
-        cuda = importlib.import_module("accel_lab.backends.cuda")
-        backend = "host" if cuda.available() else "cuda"
+        backend = _first()
     if backend not in known:
         text = f"{backend!r} is no backend; there are {', '.join(known)}"
         raise InvalidArgument(text)
@@ -51,6 +52,15 @@ def load(backend: str, *, here: bool = True) -> tuple[str, Any]:
         text = f"the {backend} backend cannot run here: {reason}"
         raise BackendUnavailable(text)
     return backend, module
+
+
+def _first() -> str:
+    """Return the backend that a machine with these devices is best used by."""
+    cuda = importlib.import_module("accel_lab.backends.cuda")
+    if not cuda.available():
+        return "cuda"
+    wgpu = importlib.import_module("accel_lab.backends.wgpu")
+    return "wgpu" if wgpu.has_hardware() else "host"
 
 
 def indices(devices: int | list[int] | None, count: int, backend: str) -> list[int]:

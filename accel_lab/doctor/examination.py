@@ -6,6 +6,7 @@ from accel_lab.doctor.machine import machine
 from accel_lab.doctor.nvidia import nvidia, own_contexts
 from accel_lab.doctor.packages import core_packages, cuda_packages, jupyter_packages
 from accel_lab.doctor.report import Report
+from accel_lab.doctor.webgpu import webgpu
 
 
 def examine() -> Report:
@@ -16,6 +17,7 @@ def examine() -> Report:
         *core_packages(),
         *card.findings,
         *own_contexts(),
+        *webgpu(),
         *cuda_packages(card.cuda_version),
         *jupyter_packages(),
     )

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from accel_lab.backends.cuda.support import SUPPORT as CUDA
 from accel_lab.backends.host.support import SUPPORT as HOST
+from accel_lab.backends.wgpu.support import SUPPORT as WGPU
 from accel_lab.compute.arrays.dtypes import NAMES
 from accel_lab.compute.graph.refusals import why_refused
 from accel_lab.compute.message.support import name_of
@@ -14,17 +15,18 @@ from accel_lab.library_modules import LIBRARIES
 PAGE = Path(__file__).with_name("features.md")
 HEAD = """# Features
 
-What each message of each library has: its dtypes on `host` and on `cuda`, whether
+What each message of each library has: its dtypes on `host`, on `cuda` and on `wgpu`, whether
 [a graph](../how-to/record-a-graph.md) can have it, and whether it is run again to
 [rebuild a buffer](../how-to/after-a-fault.md). `python -m docs.reference.make` writes this page
 from the code, and a test compares them. It says what the code takes. What ran on a card, and when,
 is in the [benchmarks](../benchmarks.md).
 
 A dtype is that of a message's first operand. "-" stands where no dtype decides, as for a message
-about an object of its library.
+about an object of its library, and "no" where `wgpu` lacks the message. An adapter of `wgpu` may
+lack float64 and the integers of 64 bits.
 """
-COLUMNS = """| Message | dtypes on `host` | dtypes on `cuda` | in a graph | run again |
-|---|---|---|---|---|"""
+COLUMNS = """| Message | on `host` | on `cuda` | on `wgpu` | in a graph | run again |
+|---|---|---|---|---|---|"""
 GROUPS = {
     "all": NAMES,
     "float8": ("float8_e4m3fn", "float8_e5m2"),
@@ -60,9 +62,10 @@ def _tag(kind: Kind) -> int:
 def _row(kind: Kind) -> str:
     name = name_of(kind)
     host, cuda = _dtypes(HOST.get(name)), _dtypes(CUDA.get(name))
+    wgpu = _dtypes(WGPU[name]) if WGPU.get(name) else "no"
     graph = f"no: {why}" if (why := why_refused(kind)) else "yes"
     again = f"no: {kind.opaque}" if kind.opaque else "yes"
-    return f"| `{kind.__name__}` | {host} | {cuda} | {graph} | {again} |"
+    return f"| `{kind.__name__}` | {host} | {cuda} | {wgpu} | {graph} | {again} |"
 
 
 def _dtypes(found: frozenset[str] | None) -> str:

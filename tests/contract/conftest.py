@@ -3,6 +3,8 @@
 import os
 from collections.abc import Iterator, Mapping
 from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,9 +13,31 @@ from accel_lab.backends import listed
 from accel_lab.compute.device import Device
 from accel_lab.system import System
 from tests.conftest import require
+from tests.contract.on_wgpu import is_refused, runs_on_wgpu
+
+_NOTHING: Any = SimpleNamespace(params={})
 
 
-@pytest.fixture(scope="session", params=listed())
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test on every backend; on wgpu, which compiles long, what is chosen for it."""
+    if "backend" not in metafunc.fixturenames:
+        return
+    chosen = runs_on_wgpu(Path(metafunc.module.__file__ or "").name, metafunc.function.__name__)
+    names = [name for name in listed() if name != "wgpu" or chosen]
+    metafunc.parametrize("backend", names, indirect=True, scope="session")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what asks wgpu for what its table lacks."""
+    refused = [one for one in items if is_refused(getattr(one, "callspec", _NOTHING).params)]
+    if refused:
+        left = {*map(id, refused)}
+        items[:] = [one for one in items if id(one) not in left]
+        config.hook.pytest_deselected(items=refused)
+
+
+@pytest.fixture(scope="session")
 def backend(request: pytest.FixtureRequest) -> Any:
     """Import a backend; skip with its reason where it cannot run, or fail if it was promised."""
     module = import_module(f"accel_lab.backends.{request.param}")

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -92,9 +93,15 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"array"},
         {EVERY_OTHER},
         {"dnn", "graph"},
-        {"array", "memory", "module"},
-        {"attention", "fft", "tensorrt"},
+        {"attention", "checkpoint", "cutlass", "memory", "module"},
         {"baseline", "loading"},
+    ),
+    "backends/wgpu": (
+        {"adapters", "support"},
+        {"kernels"},
+        {"device"},
+        {"array"},
+        {EVERY_OTHER},
     ),
     "blueprints/language": (
         {"gguf", "tokenizer"},
@@ -204,7 +211,12 @@ TOOLS = {"bench", "doctor", "far_side", "gpu_test", "top"}
 
 CUDA_PACKAGES = {"cuda", "cudnn", "cupti", "cupy", "cupyx", "nccl", "nvmath"}
 OPENS_BACKENDS = {"system", "context_process", "far_side"}
-NAMES_BACKENDS = {"bench", "explain_process", "gpu_test"}  # for what a context imports, or a table
+NAMES_BACKENDS = {
+    "bench",
+    "doctor",
+    "explain_process",
+    "gpu_test",
+}  # for what a context imports, or a table
 FILES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
 
 
@@ -366,9 +378,14 @@ def test_only_a_system_and_a_context_open_a_backend(path: Path) -> None:
         assert not [name for name in imports(path) if name.startswith("accel_lab.backends")]
 
 
-@pytest.mark.parametrize("backend", ["host", "cuda"])
-def test_backends_do_not_know_each_other(backend: str) -> None:
-    other = {"host": "cuda", "cuda": "host"}[backend]
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_only_the_wgpu_backend_imports_wgpu(path: Path) -> None:
+    if module_of(path)[:2] != ["backends", "wgpu"]:
+        assert "wgpu" not in {name.partition(".")[0] for name in imports(path)}
+
+
+@pytest.mark.parametrize(("backend", "other"), [*permutations(["host", "cuda", "wgpu"], 2)])
+def test_backends_do_not_know_each_other(backend: str, other: str) -> None:
     for path in (PACKAGE / "backends" / backend).rglob("*.py"):
         for name in imports(path):
             assert not name.startswith(f"accel_lab.backends.{other}"), path

@@ -348,7 +348,9 @@ class Context:
 
     def _start(self, name: str) -> None:
         make = self.backend.libraries.get(name)
-        if make is None and any(row.startswith(f"{name}.") for row in self.support):
+        if make is None and any(
+            dtypes and row.startswith(f"{name}.") for row, dtypes in self.support.items()
+        ):
             backend = type(self.backend)
             raise BackendUnavailable(
                 f"{backend.__name__}.libraries of {backend.__module__} lacks {name!r}, of which "

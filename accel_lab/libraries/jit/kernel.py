@@ -30,6 +30,7 @@ class Kernel(Launchable):
         headers: Mapping[str, str] | None = None,
         globals: Globals | None = None,  # noqa: A002 - the word for them
         *,
+        language: str = "cuda",
         ref: Handle[CompiledKernel] | None = None,
     ) -> None:
         device = device_first(device)
@@ -37,7 +38,7 @@ class Kernel(Launchable):
         self.options, self.headers = texts_of(options, headers)
         if globals is not None and not isinstance(globals, Globals):
             raise InvalidArgument(f"globals are those of another kernel, not {globals!r}")
-        program = Compile(source, name, self.options, self.headers)
+        program = Compile(source, name, self.options, self.headers, language)
         super().__init__(device, name, lambda: device.ask(program), ref)
         own = declared_in((source, *self.headers.values())) if globals is None else {}
         self.globals = Globals(device, own) if globals is None else globals

@@ -13,6 +13,7 @@ from accel_lab.compute.device import Device
 from accel_lab.compute.execution.launch import Launch, LibraryActor, handles
 from accel_lab.compute.message.operation import OWN_TIMEOUT
 from accel_lab.compute.wire.codec import Answer
+from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.authoring.operand import array_of
 from accel_lab.libraries.jit.arguments import Arguments
 from accel_lab.libraries.jit.kernel import Kernel
@@ -55,6 +56,7 @@ def compile(  # noqa: A001 - the word for it
     options: Iterable[str] = (),
     headers: Mapping[str, str] | None = None,
     globals: Globals | None = None,  # noqa: A002 - the word for them
+    language: str = "cuda",
 ) -> Kernel:
     """Compile the kernel `name` of CUDA C++ `source` for a device; does not block.
 
@@ -64,11 +66,12 @@ def compile(  # noqa: A001 - the word for it
             --fmad=false, --maxrregcount=n, -lineinfo, -w. What `host` has no use for, it ignores.
         headers: texts by the names that `#include` has for them.
         globals: those of another kernel, to share its `__constant__` and `__device__` variables.
+        language: "cuda" on `host` and `cuda`, "wgsl" on `wgpu`.
 
     Raises:
         InvalidArgument: no such name or option, or more than a message holds (1 MiB).
     """
-    return Kernel(device, source, name, options, headers, globals)
+    return Kernel(device, source, name, options, headers, globals, language=language)
 
 
 def kernel_of(module: Any, name: str, parameters: str = "") -> Launchable:
@@ -170,6 +173,11 @@ class JitActor(LibraryActor):
     @handles(Compile)
     def compile(self, m: Compile, launch: Launch) -> None:
         """Compile beside the dispatcher."""
+        languages = getattr(self.lib, "languages", ("cuda",))
+        if m.language not in languages:
+            raise InvalidArgument(
+                f"Compile: this backend compiles {' and '.join(languages)}, not {m.language}"
+            )
 
         def keep(built: Any) -> None:
             kernel = self.lib.load(built)

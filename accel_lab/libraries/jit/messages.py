@@ -22,6 +22,8 @@ NO_MAPS: tuple[Tiling, ...] = ()
 NULL = b""
 """What travels for None, a pointer to nothing; a number would be taken for one."""
 
+LANGUAGES = ("cuda", "wgsl")
+"""CUDA C++, which `host` and `cuda` compile, and WebGPU's, which `wgpu` does."""
 MAX_THREADS = 1024
 MAX_BLOCK = (1024, 1024, 64)
 MAX_EXTENT = 2**31 - 1
@@ -61,7 +63,7 @@ class LoadedModule:
 
 
 class Compile(Operation[Handle[CompiledKernel]], frozen=True, array_like=True, eq=False, tag=260):
-    """Compile the kernel `name` of CUDA C++ `source`; the answer is a handle to launch it by.
+    """Compile the kernel `name` of `source`, CUDA C++ or WGSL; the answer is a handle to launch it.
 
     `name` has the template arguments: "scale<float, 4>". `headers` maps names to texts, for
     `#include`. It does not hold up other messages.
@@ -73,9 +75,16 @@ class Compile(Operation[Handle[CompiledKernel]], frozen=True, array_like=True, e
     name: str
     options: tuple[str, ...] = ()
     headers: dict[str, str] = {}  # noqa: RUF012 - msgspec copies it
+    language: str = "cuda"
 
     def infer(self) -> None:
         """Refuse what no compiler takes."""
+        if self.language not in LANGUAGES:
+            raise InvalidArgument(
+                f"Compile: language is {self.language!r}; it may be 'cuda' or 'wgsl'"
+            )
+        if self.language == "wgsl" and (self.options or self.headers):
+            raise InvalidArgument("Compile: WGSL has no options and no headers")
         require_source("Compile", self.source, self.headers, self.options)
         require_names("Compile", (self.name,), (self.source, *self.headers.values()))
 
@@ -102,7 +111,7 @@ class Compile(Operation[Handle[CompiledKernel]], frozen=True, array_like=True, e
     @property
     def file(self) -> str:
         """What the source is called in the compiler's messages."""
-        return f"{self.base}.cu"
+        return f"{self.base}.cu" if self.language == "cuda" else f"{self.base}.{self.language}"
 
 
 class LaunchKernel(Operation[None], frozen=True, array_like=True, eq=False, tag=261):

@@ -1,0 +1,4 @@
+"""The library `rng` on wgpu, by generated WGSL.
+
+Runs in a context's process.
+"""

@@ -1,0 +1,55 @@
+"""Which operations wgpu has for which dtypes; all others are refused by name.
+
+Elements of any dtype are moved. What is computed is in the dtypes that WGSL has, and in narrow ones
+by float32; an adapter may lack float64 and the integers of 64 bits.
+"""
+
+from collections.abc import Collection, Mapping
+
+from accel_lab.backends.support import COMMON
+
+COMPUTED = frozenset(
+    {
+        "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+        "float16", "bfloat16", "float32", "float64",
+    }
+)  # fmt: skip
+MOVED = (
+    "Zeros", "Full", "Copy", "Slice", "Reshape", "Transpose", "Broadcast", "Triangle", "Diagonal",
+    "Eye", "Take", "TakeAlong", "Assign", "AssignAt", "AssignAlong",
+)  # fmt: skip
+"""Messages of `array` that compute nothing."""
+ARITHMETIC = (
+    "Cast", "Unary", "Binary", "Where", "Reduce", "Matmul", "Concatenate", "Arange",
+    "Scan", "Sort", "Argsort", "Searchsorted", "Mask", "Nonzero",
+)  # fmt: skip
+
+BLAS = (
+    "Gemm", "GemmBy", "GemmStridedBatched", "GemmStridedBatchedBy", "GemmGrouped", "Gemv",
+    "GemvBy", "Axpy", "AxpyBy", "Scal", "ScalBy", "Dot", "Nrm2", "Asum", "Iamax", "Iamin", "Swap",
+)  # fmt: skip
+
+RNG = ("Words", "Integers", "Uniform", "Normal")
+
+
+def table(lacks: Collection[str] = ()) -> Mapping[str, frozenset[str]]:
+    """Return the table of an adapter.
+
+    Parameters:
+        lacks: the dtypes that it does not compute in.
+    """
+    made: dict[str, frozenset[str]] = dict.fromkeys(COMMON, frozenset())
+    for name in MOVED:
+        made[f"array.{name}"] = COMMON[f"array.{name}"]
+    computing = [f"array.{name}" for name in ARITHMETIC] + [f"blas.{name}" for name in BLAS]
+    if not {"uint64", "float64"} & {*lacks}:  # in which all draws are made
+        computing += [f"rng.{name}" for name in RNG]
+    for name in ("Compile", "LaunchKernel", "InspectKernel"):
+        made[f"jit.{name}"] = COMMON[f"jit.{name}"]
+    for name in computing:
+        made[name] = (COMMON[name] & COMPUTED) - frozenset(lacks)
+    return made
+
+
+SUPPORT: Mapping[str, frozenset[str]] = table()
+"""That of an adapter that lacks nothing."""

@@ -1,0 +1,87 @@
+"""Which tests of the contract run on wgpu, too.
+
+A processor's adapter takes 0.1 s for each kernel that is new to it, so by default those run that
+say most. With ACCEL_LAB_WGPU=all all run, of which some ask for dtypes that wgpu refuses by name.
+"""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from accel_lab.backends.wgpu.support import SUPPORT
+from tests.contract.declared import DECLARED
+
+CHOSEN: dict[str, frozenset[str]] = {
+    "test_ping.py": frozenset(),
+    "test_transfer.py": frozenset(
+        {
+            "test_an_array_comes_back_as_it_went",
+            "test_the_way_through_the_arena_gives_the_same_bytes",
+            "test_a_large_array_without_order_is_staged_in_chunks",
+            "test_a_view_is_downloaded_in_c_order",
+            "test_put_has_copied_when_it_returns",
+            "test_what_a_function_raises_is_the_cause",
+        }
+    ),
+    "test_array.py": frozenset(
+        {
+            "test_zeros_is_zeros",
+            "test_full_holds_its_value",
+            "test_full_holds_the_extreme_integers_exactly",
+            "test_full_rounds_a_float_as_its_dtype_does",
+            "test_a_copy_is_equal_and_apart",
+            "test_a_slice_may_end_far_outside",
+            "test_a_reshape_has_the_same_elements_in_c_order",
+            "test_views_of_views_are_views_of_the_first",
+            "test_a_view_and_its_base_are_one_memory",
+            "test_a_reshape_that_strides_do_not_allow_is_a_copy",
+            "test_writes_and_reads_happen_in_the_order_sent",
+        }
+    ),
+    "test_blas.py": frozenset(
+        {
+            "test_gemm_is_the_sum_of_products",
+            "test_gemm_agrees_with_scipy",
+            "test_gemm_adds_beta_c_within_rounding",
+            "test_gemv_agrees_with_scipy",
+            "test_without_inner_extent_only_beta_c_is_left",
+            "test_narrow_floats_are_rounded_once",
+        }
+    ),
+    "test_declared.py": frozenset(
+        {
+            "test_an_operand_is_not_read_where_its_factor_is_zero",
+            "test_an_operand_without_the_dots_serves_all",
+            "test_out_may_be_a_part_and_the_rest_stays",
+        }
+    ),
+    "test_rng.py": frozenset(
+        {
+            "test_uniform_numbers_are_curand_s",
+            "test_normal_numbers_are_box_and_muller_s",
+            "test_an_odd_last_normal_number_takes_a_pair",
+            "test_normal_numbers_are_scaled_in_two_rounded_steps",
+            "test_narrow_normal_numbers_are_rounded",
+        }
+    ),
+}
+"""By file; without a name it is the whole file."""
+_LACKING = "complex", "float8"
+
+
+def runs_on_wgpu(file: str, test: str) -> bool:
+    """Whether a test of the contract is one of those."""
+    if os.environ.get("ACCEL_LAB_WGPU") == "all":
+        return True
+    chosen = CHOSEN.get(file)
+    return chosen is not None and (not chosen or test in chosen)
+
+
+def is_refused(parameters: Mapping[str, Any]) -> bool:
+    """Whether a test is of a message or a dtype that wgpu's table lacks."""
+    if parameters.get("backend") != "wgpu":
+        return False
+    declared = DECLARED.get(str(parameters.get("name")))
+    if declared is not None and not SUPPORT[declared.row]:
+        return True
+    return any(str(value).startswith(_LACKING) for value in parameters.values())
