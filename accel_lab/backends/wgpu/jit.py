@@ -17,10 +17,11 @@ from accel_lab.compute.arrays.dtypes import itemsize, numpy_dtype
 from accel_lab.errors import CompileError, InvalidArgument
 from accel_lab.libraries.authoring.operand import describe
 from accel_lab.libraries.jit.comments import without_comments
-from accel_lab.libraries.jit.limits import Limits
+from accel_lab.libraries.jit.limits import PLAIN, LaunchOptions, Limits
 from accel_lab.libraries.jit.messages import KernelFacts, Triple
 from accel_lab.libraries.jit.program import Program
 from accel_lab.libraries.jit.signature import Parameter
+from accel_lab.libraries.jit.tensor_map import Tiling
 
 if TYPE_CHECKING:
     from accel_lab.backends.wgpu.device.device import WgpuDevice
@@ -41,6 +42,7 @@ _BINDING = re.compile(
     r"(?P<name>\w+)\s*:\s*(?P<type>[^;]+);"
 )
 _ELEMENT = re.compile(r"\b(f32|i32|u32|f64|i64|u64)\b")
+_NOT_HERE = "is for CUDA; WGSL has nothing like it"
 _SIZE = r"@workgroup_size\(([^)]*)\)[^{{;]*\bfn\s+{name}\s*\("
 
 
@@ -119,7 +121,13 @@ class WgslArguments:
         self.writes: tuple[Any, ...] = ()
         self.packed: list[Any] = []
 
-    def pack(self, refs: tuple[Any, ...], values: tuple[Any, ...], stream: Any) -> None:
+    def pack(
+        self,
+        refs: tuple[Any, ...],
+        values: tuple[Any, ...],
+        stream: Any,
+        maps: tuple[Tiling, ...] = (),  # noqa: ARG002 - `Limits` has refused them
+    ) -> None:
         """Take buffers and numbers, and order `stream` after what the buffers wait for.
 
         Raises:
@@ -196,8 +204,8 @@ class WgpuKernel:
         self.arguments: Any = WgslArguments(self.name, built.parameters)
         read_only = tuple([one.read_only for one in built.parameters])
         threads = math.prod(built.threads)
-        why_not = "is for CUDA"
-        self.limits = Limits(self.name, 0, 0, threads, 0, read_only, why_not=why_not)
+        no = dict.fromkeys(("why_not", "no_cluster", "no_programmatic", "no_maps"), _NOT_HERE)
+        self.limits = Limits(self.name, 0, 0, threads, 0, read_only, **no)
 
     def enqueue(
         self,
@@ -205,8 +213,7 @@ class WgpuKernel:
         block: Triple,
         shared_bytes: int,
         stream: Any,  # noqa: ARG002 - there is one queue
-        *,
-        cooperative: bool,
+        options: LaunchOptions,
     ) -> None:
         """Launch it with what was packed.
 
@@ -214,8 +221,8 @@ class WgpuKernel:
             InvalidArgument: the adapter or the kernel allows no such launch.
         """
         self.limits.check(block, shared_bytes)
-        if cooperative:
-            self.limits.check_together(grid, block)
+        if options is not PLAIN:
+            self.limits.check_options(grid, block, options)
         threads = self._built.threads
         if block != threads:
             raise InvalidArgument(f"{self.name}: block is {block}, and @workgroup_size {threads}")
@@ -229,7 +236,12 @@ class WgpuKernel:
         self._device.queue.flush()
 
     def again(
-        self, grid: Triple, block: Triple, shared_bytes: int, stream: Any, *, cooperative: bool
+        self,
+        grid: Triple,
+        block: Triple,
+        shared_bytes: int,
+        stream: Any,
+        options: LaunchOptions,
     ) -> Callable[[], object] | None:
         """Return nothing: it is packed anew each time."""
 

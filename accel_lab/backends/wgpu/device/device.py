@@ -129,6 +129,10 @@ class WgpuDevice:
         """Give the device what is kept for later."""
         self.blocks.trim()
 
+    def idle_bytes(self) -> int:
+        """Return what is kept for later; any thread."""
+        return self.blocks.free_bytes
+
     def climbing(self, make_room: MakeRoom) -> AbstractContextManager[None]:  # noqa: ARG002 - as cuda
         """Do nothing: user code allocates nothing here."""
         return nullcontext()
@@ -144,6 +148,14 @@ class WgpuDevice:
     def host_memory(self, nbytes: int) -> Any:
         """Return memory; WebGPU has no page-locked memory of the user's."""
         return np.empty(nbytes, np.uint8)
+
+    def pinned(self) -> tuple[int, int, int, int, int]:
+        """Return nothing: WebGPU has no page-locked memory of the user's."""
+        return 0, 0, 0, 0, 0
+
+    def unkept(self) -> str:
+        """Return why a process cannot be kept without its device."""
+        return "WebGPU has no call that takes a process's memory off its device"
 
     def explain(self, error: BaseException, library: str) -> AccelError | Poison:
         """Translate what WebGPU raised: no memory, or a mistake in a kernel or a call."""
