@@ -65,7 +65,7 @@ class Assembly:
         support: Mapping[str, frozenset[str]],
         contents: Contents,
         copies: CopyPool,
-        process_keeper: Callable[[int], ProcessKeeper],
+        process_keeper: Callable[[int], ProcessKeeper | None],
         *,
         is_card: bool,
     ) -> None:

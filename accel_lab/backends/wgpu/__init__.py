@@ -27,6 +27,7 @@ __all__ = [
     "open_backend",
     "peer_links",
     "preload",
+    "process_keeper",
     "versions",
 ]
 
@@ -91,6 +92,10 @@ def open_backend(index: int) -> "Backend":
     from accel_lab.backends.wgpu.device.device import WgpuDevice
 
     return WgpuDevice(index)
+
+
+def process_keeper(index: int) -> None:
+    """Return nothing: no call of WebGPU takes a process's memory off its device."""
 
 
 def __getattr__(name: str) -> "Mapping[str, frozenset[str]]":

@@ -204,8 +204,16 @@ class WgpuKernel:
         self.arguments: Any = WgslArguments(self.name, built.parameters)
         read_only = tuple([one.read_only for one in built.parameters])
         threads = math.prod(built.threads)
-        no = dict.fromkeys(("why_not", "no_cluster", "no_programmatic", "no_maps"), _NOT_HERE)
-        self.limits = Limits(self.name, 0, 0, threads, 0, read_only, **no)
+        self.limits = Limits(
+            self.name,
+            0,
+            threads=threads,
+            read_only=read_only,
+            why_not=_NOT_HERE,
+            no_cluster=_NOT_HERE,
+            no_programmatic=_NOT_HERE,
+            no_maps=_NOT_HERE,
+        )
 
     def enqueue(
         self,
