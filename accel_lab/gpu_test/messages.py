@@ -27,6 +27,7 @@ from accel_lab.libraries import (
     event,
     fft,
     jit,
+    memory,
     module,
     primitives,
     rng,
@@ -162,6 +163,13 @@ def _jit(on: Operands) -> None:
     require_near(on.device, made, 2 * x + 1, "float32")
 
 
+def _memory(on: Operands) -> None:
+    a = on.draw(N)
+    grown = memory.grow(memory.growing(on.device, a.shape, 64 * N, on.dtype), 2 * N)
+    array.assign(grown, (slice(None, N),), on.device.put(a))
+    require_near(on.device, grown[:N], wide(a), on.dtype)
+
+
 def _module(on: Operands) -> None:
     x = np.arange(32, dtype=np.float32)
     given, made = on.put(x, np.zeros_like(x))
@@ -214,6 +222,7 @@ MESSAGES: Mapping[str, Callable[[Operands], None]] = {
     "fft.C2C": _fft,
     "graph.LaunchGraph": _graph,
     "jit.LaunchKernel": _jit,
+    "memory.Growing": _memory,
     "module.Build": _module,
     "primitives.Sort": _primitives,
     "rng.Words": _rng,

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 
 import numpy as np
 
@@ -17,6 +18,10 @@ from accel_lab.system import System
 
 SAID = 200
 """Characters of an error that a row has room for."""
+PACKAGES = {"cutlass": "cutlass_library"}
+"""What a library needs beside CUDA on a card; without it nothing of the library is tried."""
+UNTRIED = frozenset({"tensorrt"})
+"""Not tried: it needs a package of its own, and an engine that cards of some kinds do not load."""
 
 
 def run(
@@ -50,9 +55,9 @@ def run(
 
 
 def unchecked(support: Mapping[str, frozenset[str]]) -> tuple[str, ...]:
-    """Return the libraries that a backend's table has and of which no message is sent."""
+    """Return the libraries that a backend's table has and of which no message is known here."""
     checked = {_library(name) for name in (*MESSAGES, ALL_REDUCE) if support.get(name)}
-    return tuple(sorted({_library(name) for name in support} - checked))
+    return tuple(sorted({_library(name) for name in support} - checked - UNTRIED))
 
 
 def _library(name: str) -> str:
@@ -66,6 +71,9 @@ def _outcomes(
     random = np.random.default_rng(0)
     for device in lab.devices:
         for name, message in MESSAGES.items():
+            package = PACKAGES.get(_library(name)) if lab.backend == "cuda" else None
+            if package is not None and find_spec(package) is None:
+                continue
             for dtype in sorted(support.get(name, ())):
                 began(f"{name} {dtype} on {device.name}")
                 check = partial(message, Operands(device, dtype, random))

@@ -1,5 +1,5 @@
 """One device of every backend there is, for blueprints."""
 
-from tests.contract.conftest import backend, device
+from tests.contract.conftest import backend, device, pytest_generate_tests
 
-__all__ = ["backend", "device"]
+__all__ = ["backend", "device", "pytest_generate_tests"]

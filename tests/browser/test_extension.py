@@ -162,4 +162,5 @@ def test_the_launcher_and_the_palette_have_it(open_notebook: "OpenNotebook") -> 
         "accel-lab:stop": "Stop What Runs on the Devices",
         "accel-lab:new": "GPU Notebook with Live Lab",
         "accel-lab:notify": "Notify When a Long Cell Ends",
+        "accel-lab:reopen": "Reopen with its session",
     }

@@ -1,7 +1,7 @@
 // The sessions that notebooks had open, and a notebook that gets its names back from one: a notice after a restart, a
 // command, and a card of the launcher.
 
-const KEY = "accel-lab-sessions:known"; // of the workspace's state; see `closed.js`
+const KNOWN_KEY = "accel-lab-sessions:known"; // of the workspace's state; see `closed.js`
 const KEPT = 8; // so many are remembered, the newest first
 const NOTICE_MS = 60_000;
 const REOPEN = "Reopen with its session";
@@ -109,12 +109,12 @@ export class Sessions {
     const [first] = this.#known;
     if (first && first.path === session.path && first.folder === session.folder && first.backend === session.backend) return;
     this.#known = [session, ...this.#known.filter((one) => one.path !== session.path)].slice(0, KEPT);
-    void this.#state?.save(KEY, this.#known);
+    void this.#state?.save(KNOWN_KEY, this.#known);
     this.#changed();
   }
 
   async #restore() {
-    const saved = await this.#state?.fetch(KEY);
+    const saved = await this.#state?.fetch(KNOWN_KEY);
     if (!Array.isArray(saved)) return;
     const fits = ({ path, folder, backend }) => [path, folder, backend].every((one) => typeof one === "string");
     const paths = new Set(this.#known.map((one) => one.path));

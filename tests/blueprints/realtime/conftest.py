@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from accel_lab import Device, System
-from accel_lab.backends import listed
 from tests.conftest import require
 
 
-@pytest.fixture(scope="session", params=listed())
+@pytest.fixture(scope="session")
 def backend(request: pytest.FixtureRequest) -> str:
     """Name a backend that can run here and compile."""
     name: str = request.param

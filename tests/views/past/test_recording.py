@@ -35,6 +35,7 @@ from accel_lab.errors import AccelError, InvalidArgument, RecordingError
 from accel_lab.system import System
 from accel_lab.views import Recording
 from accel_lab.views.canvas.view import CanvasView
+from accel_lab.views.cells.view import CellsView
 from accel_lab.views.first_minute import FirstMinuteView
 from accel_lab.views.journal_view import JournalView
 from accel_lab.views.lab import LabView
@@ -50,8 +51,8 @@ from tests.views.made_up import Lab, lab
 WAIT_S = 10.0
 
 
-ELSEWHERE = (CanvasView, FirstMinuteView, JournalView, LabView)
-"""A simulation is not recorded; the others draw the position, not the scene, or these and that."""
+ELSEWHERE = (CanvasView, CellsView, FirstMinuteView, JournalView, LabView)
+"""A simulation and a session are not recorded; the others draw the position, not the scene, or these and that."""
 
 
 def kinds(root: type[View] = View) -> Iterator[type[View]]:

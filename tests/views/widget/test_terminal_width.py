@@ -41,6 +41,7 @@ def system() -> Iterator[System]:
         kept.append(device.run(normalised_and_scaled_by_its_largest, kept[0], pure=True).result())
         world = lab.world(name="all_devices_of_this_machine").ready()
         world.all_reduce(world.replicate(np.ones((256, 256)))).result(WAIT_S)
+        lab.observe("the_largest_of_all_gradients_of_the_second_layer", kept[-1])
         for fault in ("library", "poison"):
             with pytest.raises(errors.AccelError):
                 lab.inject(fault, device).result(WAIT_S)

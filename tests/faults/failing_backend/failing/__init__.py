@@ -11,10 +11,18 @@ import time
 from pathlib import Path
 from typing import Any
 
-from accel_lab.backends.host import SUPPORT, device_name, preload
+from accel_lab.backends.host import SUPPORT, device_name, preload, process_keeper
 from accel_lab.errors import BackendUnavailable
 
-__all__ = ["SUPPORT", "available", "device_count", "device_name", "open_backend", "preload"]
+__all__ = [
+    "SUPPORT",
+    "available",
+    "device_count",
+    "device_name",
+    "open_backend",
+    "preload",
+    "process_keeper",
+]
 
 PLAN = "ACCEL_LAB_TEST_PLAN"
 RAISES = {

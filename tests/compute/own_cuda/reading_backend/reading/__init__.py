@@ -11,7 +11,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from accel_lab.backends.host import SUPPORT, available, device_name, preload, versions
+from accel_lab.backends.host import (
+    SUPPORT,
+    available,
+    device_name,
+    preload,
+    process_keeper,
+    versions,
+)
 
 __all__ = [
     "SUPPORT",
@@ -20,6 +27,7 @@ __all__ = [
     "device_name",
     "open_backend",
     "preload",
+    "process_keeper",
     "versions",
 ]
 

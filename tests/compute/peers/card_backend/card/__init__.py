@@ -12,7 +12,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from accel_lab.backends.host import SUPPORT, available, device_name, peer_links, preload, versions
+from accel_lab.backends.host import (
+    SUPPORT,
+    available,
+    device_name,
+    peer_links,
+    preload,
+    process_keeper,
+    versions,
+)
 
 __all__ = [
     "SUPPORT",
@@ -22,6 +30,7 @@ __all__ = [
     "open_backend",
     "peer_links",
     "preload",
+    "process_keeper",
     "versions",
 ]
 

@@ -8,6 +8,7 @@ from accel_lab.backends.host import (
     open_backend,
     peer_links,
     preload,
+    process_keeper,
     versions,
 )
 
@@ -20,6 +21,7 @@ __all__ = [
     "open_backend",
     "peer_links",
     "preload",
+    "process_keeper",
     "versions",
 ]
 
