@@ -52,7 +52,7 @@ WAIT_S = 10.0
 
 
 ELSEWHERE = (CanvasView, CellsView, FirstMinuteView, JournalView, LabView)
-"""A simulation and a session are not recorded; the others draw the position, not the scene, or these and that."""
+"""Simulations and sessions are not recorded; the others draw the position, or these and that."""
 
 
 def kinds(root: type[View] = View) -> Iterator[type[View]]:
