@@ -8,7 +8,7 @@ import linecache
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import Any, Self
+from typing import Any
 
 from accel_lab.actor.reply import Reply
 from accel_lab.compute.arrays.dtypes import is_complex, is_float
@@ -18,17 +18,17 @@ from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import OWN_TIMEOUT, Operation, operand_fields
 from accel_lab.compute.message.results_reply import ResultsReply
 from accel_lab.display.buffer_number import short
-from accel_lab.errors import AccelError, InvalidArgument, NonFiniteResult
+from accel_lab.errors import AccelError, NonFiniteResult
 from accel_lab.libraries.array.elementwise import Unary, UnaryOp
 from accel_lab.libraries.array.reduction import Reduce, ReduceOp
-from accel_lab.uncopied import Uncopied
+from accel_lab.telemetry.result_watch import ResultWatch
 
 PASSED_OVER = frozenset({"upload", "download", "transfer", "digest"})
 """What copies alone: numbers that were put there are found where something is computed of them."""
 
 
-class FiniteWatch(Uncopied):
-    """Looks at what each message of some devices makes, until it is closed.
+class FiniteWatch(ResultWatch):
+    """Looks for numbers that are not finite in what each message of some devices makes.
 
     Parameters:
         devices: those of one system.
@@ -37,29 +37,10 @@ class FiniteWatch(Uncopied):
     _instead = "call watch_finite() again"
 
     def __init__(self, devices: Iterable[Device]) -> None:
-        self._watched = [_Watched(device) for device in devices]
-        for one in self._watched:
-            if one.outbox.watch is not None:
-                raise InvalidArgument(
-                    f"{one.device.name} is watched already; close that watch first"
-                )
-        for one in self._watched:
-            one.outbox.watch = one.look
-
-    def close(self) -> None:
-        """Look no more; safe to repeat."""
-        for one in self._watched:
-            if one.outbox.watch == one.look:
-                one.outbox.watch = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        super().__init__([_Watched(device) for device in devices])
 
     def __repr__(self) -> str:
-        names = ", ".join(one.device.name for one in self._watched)
+        names = ", ".join(one.device.name for one in self._looks)
         return f"<FiniteWatch of {names}>"
 
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
 from math import isfinite, prod
-from typing import Any, Self
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from accel_lab.actor.reply import Reply
@@ -24,7 +24,7 @@ from accel_lab.libraries.array.library import Cast, Reshape
 from accel_lab.libraries.array.reduction import Reduce, ReduceOp
 from accel_lab.libraries.primitives.counting import HistogramEven
 from accel_lab.telemetry.finite import PASSED_OVER, made
-from accel_lab.uncopied import Uncopied
+from accel_lab.telemetry.result_watch import ResultWatch
 
 MOST_BINS = 64
 LONGEST_NAME = 80
@@ -45,7 +45,7 @@ def observe(device: Device, name: str, x: AccelRef, bins: int) -> ValuesSeen:
     return _published(device, name, x, bins, cell or None)
 
 
-class ValuesWatch(Uncopied):
+class ValuesWatch(ResultWatch):
     """Looks at what some messages of some devices make, until it is closed.
 
     Parameters:
@@ -62,25 +62,7 @@ class ValuesWatch(Uncopied):
         _require(bins, "bins", MOST_BINS)
         _require(every, "every")
         self._messages = frozenset(messages)
-        self._watched = [_Watched(one, self._messages, every, bins) for one in devices]
-        for one in self._watched:
-            if one.outbox.watch is not None:
-                text = f"{one.device.name} is watched already; close that watch first"
-                raise InvalidArgument(text)
-        for one in self._watched:
-            one.outbox.watch = one.look
-
-    def close(self) -> None:
-        """Look no more; safe to repeat."""
-        for one in self._watched:
-            if one.outbox.watch == one.look:
-                one.outbox.watch = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        super().__init__([_Watched(one, self._messages, every, bins) for one in devices])
 
     def __repr__(self) -> str:
         of = ", ".join(sorted(self._messages)) or "all messages"
@@ -92,7 +74,6 @@ class _Watched:
 
     def __init__(self, device: Device, messages: frozenset[str], every: int, bins: int) -> None:
         self.device = device
-        self.outbox = device.requests.outbox
         self._messages = messages
         self._every = every
         self._bins = bins
