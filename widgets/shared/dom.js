@@ -79,3 +79,35 @@ function written(node) {
     .filter(([name, value]) => name !== "key" && name !== "memo" && value !== false && value !== null && value !== undefined)
     .map(([name, value]) => [name, value === true ? "" : String(value)]);
 }
+
+/** Draw a view's state into `root` once a frame at most; `view` is what it keeps between frames. */
+export function mountDrawn(root, bus, view, draw) {
+  const window = root.ownerDocument.defaultView;
+  let state = null;
+  let frame = 0;
+
+  function paint() {
+    frame = 0;
+    patch(root, draw(state, view));
+  }
+
+  function redraw() {
+    if (!frame) frame = window.requestAnimationFrame(paint);
+  }
+
+  const unwatch = bus.watch("stale", (value) => {
+    view.stale = value;
+    redraw();
+  });
+  paint();
+  return {
+    take(next) {
+      state = next;
+      redraw();
+    },
+    unmount() {
+      unwatch();
+      window.cancelAnimationFrame(frame);
+    },
+  };
+}
