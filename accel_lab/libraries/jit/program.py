@@ -7,6 +7,8 @@ from typing import Any, Protocol
 from accel_lab.errors import CompileError, InvalidArgument
 
 _NAME = re.compile(r"(?:[A-Za-z_]\w*::)*(?P<base>[A-Za-z_]\w*)\s*(?:<.*>)?")
+_MISSING = "cannot open source file"
+"""What NVRTC says of an include that is nowhere."""
 _HEADER = re.compile(r"\w[\w.+-]*(?:/\w[\w.+-]*)*")
 _OPTIONS = re.compile(
     r"--?std=c\+\+(?:17|20)|-[DU][A-Za-z_]\w*(?:=.*)?|--?use_fast_math|--?fmad=(?:true|false)"
@@ -118,7 +120,8 @@ def as_compiled(text: str) -> str:
 def compile_error(program: Program, log: str, why: str = "") -> CompileError:
     """Return what a failed compilation raises; `why` replaces the first line of its text."""
     text = f"{why or f'{program.name} does not compile'}:\n{log}"
-    if not re.search(rf"{re.escape(program.file)}[(:]\d", log):
+    is_elsewhere = _MISSING in log or re.search(rf"{re.escape(program.file)}[(:]\d", log)
+    if not is_elsewhere:
         text += (
             f"\nNo line of {program.file} is wrong by itself: look for a missing brace at its end, "
             f"and whether {program.base} is one __global__ function, returns void, and is given "

@@ -1,5 +1,6 @@
 """A process that is kept by CUDA's checkpoint: its card is free, and all of it comes back."""
 
+import gc
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from accel_lab import Device, System, fft, memory
 from accel_lab.compute.events.lifecycle import ContextStarted
+from accel_lab.errors import CannotKeep
 
 pytestmark = pytest.mark.gpu
 
@@ -65,14 +67,26 @@ def test_longer_than_a_silence_may_last_is_no_hang(gpu: Device) -> None:
 
 def test_it_is_well_after_both_ways_and_ends_in_order(lab: System, gpu: Device) -> None:
     x = memory.growing(gpu, (1000,), 100 * MIB)
-    y = memory.managed(gpu, (1000,))
     gpu.suspend(keep="process")
     longer = memory.grow(x, 10 * MIB)
     assert longer.get(timeout_s=WAIT_S).sum() == 0
     gpu.suspend()
-    assert y.get(timeout_s=WAIT_S).sum() == 0
+    assert x.get(timeout_s=WAIT_S).sum() == 0
     assert len(lab.events.history(ContextStarted)) == 2
     gpu.suspend(keep="process")  # and the system is closed
+
+
+def test_managed_memory_is_refused_by_name_and_can_be_kept_by_the_other_way(gpu: Device) -> None:
+    y = memory.managed(gpu, (1000,))
+    y.result(WAIT_S)
+    with pytest.raises(CannotKeep, match="managed memory"):
+        gpu.suspend(keep="process")
+    assert gpu.state == "running"
+    gpu.suspend()
+    assert y.get(timeout_s=WAIT_S).sum() == 0
+    del y
+    gpu.run(gc.collect).result(WAIT_S)
+    assert gpu.suspend(keep="process").keep == "process"
 
 
 def _begin(x: Any) -> None:

@@ -89,7 +89,8 @@ def test_tiles_are_fetched_and_stored(hopper: Device) -> None:
         tiles = -(-shape[1] // 32), -(-shape[0] // 8)
         maps = jit.tensor_map(hopper.put(x), (8, 32), read_only=True), jit.tensor_map(y, (8, 32))
         grow(tiles, 128, maps)
-        assert np.array_equal(value(hopper, y), x + (1000 * (np.arange(shape[1]) // 32)))
+        added = 1000 * (np.arange(shape[1]) // 32)
+        assert np.array_equal(value(hopper, y), x + added.astype(np.float32))
 
 
 def test_tiles_of_one_axis_and_of_three(hopper: Device) -> None:

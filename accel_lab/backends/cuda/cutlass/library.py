@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 OLDEST = 80
+LIBCUXX = ("cassert", "cstddef", "cstdint", "limits", "tuple", "type_traits", "utility")
+"""What CUTLASS's headers take from libcu++."""
 _RUNS = 5
 _CHOICE = "tile.txt"
 
@@ -209,7 +211,20 @@ def program_of(variant: Variant) -> Compile:
     """
     if nvrtc.cutlass_headers() is None:
         raise BackendUnavailable(f"CUTLASS's headers are not installed; {pip_install('cutlass')}")
-    return Compile(template(), "multiply", variant.options())
+    return Compile(
+        template(), "multiply", variant.options(), headers=elsewhere(nvrtc.include_folders())
+    )
+
+
+@cache
+def elsewhere(folders: tuple[str, ...]) -> dict[str, str]:
+    """Return headers of libcu++ that CUTLASS asks for where CUDA 13's toolkit has them.
+
+    They lead to those that are in the folders, and are none where that place is there, too.
+    """
+    if any(Path(one, "cccl/cuda/std").is_dir() for one in folders):
+        return {}
+    return {f"cccl/cuda/std/{name}": f"#include <cuda/std/{name}>\n" for name in LIBCUXX}
 
 
 def problem_of(m: Gemm, a: Any, b: Any) -> tuple[Problem, tuple[Matrix, Matrix]]:

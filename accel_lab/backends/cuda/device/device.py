@@ -25,6 +25,7 @@ from accel_lab.backends.cuda.device.pinned import PinnedPool, PinnedSegments
 from accel_lab.backends.cuda.device.pool import Pool, let_segments_grow
 from accel_lab.backends.cuda.device.stream import CudaEvent, CudaStream
 from accel_lab.backends.cuda.device.stream_write import write_word
+from accel_lab.backends.cuda.memory import managed
 from accel_lab.backends.libraries import makers
 from accel_lab.compute.arrays.dtypes import NAMES
 from accel_lab.compute.execution.backend import IpcCopies, MakeRoom, Peak, PeerMemory, Poison
@@ -165,8 +166,10 @@ class CudaDevice:
         return self._pinned_pool.array(nbytes)
 
     def unkept(self) -> str:
-        """Say so where it has another process's memory open, which CUDA's checkpoint refuses."""
-        return "it has memory of another process open (CUDA IPC)" if self._opened else ""
+        """Say so where it has memory that CUDA's checkpoint refuses."""
+        if self._opened:
+            return "it has memory of another process open (CUDA IPC)"
+        return "it has managed memory, which the driver moves by itself" if managed.alive() else ""
 
     def pinned(self) -> tuple[int, int, int, int, int]:
         """Return how much host memory is page-locked; any thread."""

@@ -2,6 +2,7 @@
 
 import struct
 from importlib.util import find_spec
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -69,6 +70,13 @@ def check_compiled(variant: Variant) -> None:
     warps = [block // warp for block, warp in zip(tile.block, tile.warp, strict=True)]
     assert threads == 32 * np.prod(warps)
     assert 0 < shared_bytes <= SHARED_LIMIT
+
+
+def test_libcuxx_is_found_where_a_toolkit_does_not_have_it(tmp_path: Path) -> None:
+    found = library.elsewhere((str(tmp_path),))
+    assert found["cccl/cuda/std/tuple"] == "#include <cuda/std/tuple>\n"
+    (tmp_path / "cccl/cuda/std").mkdir(parents=True)
+    assert library.elsewhere((str(tmp_path), "with it")) == {}
 
 
 def test_without_the_headers_it_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
