@@ -12,6 +12,6 @@ def test_a_tree_beside_itself(tmp_path: Path) -> None:
     given = ["--only", "ping", "--rounds", "1", "--json", str(kept)]
     assert main([str(ROOT), str(ROOT), *given]) == 0
     rows = {row["name"]: row for row in json.loads(kept.read_text())}
-    assert {"ping-result-p50", "ping-await-p50"} <= rows.keys()
+    assert {"ping-result-p50", "ping-await-p50", "cpu-notebook", "cpu-context"} <= rows.keys()
     for row in rows.values():
         assert row["times as fast"] == row["first"] / row["second"] > 0

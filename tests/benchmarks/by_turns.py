@@ -5,7 +5,9 @@
 
 Each turn is a process of its own. What is told of a row is how many times as fast the second tree
 is as the first: the median of the turns, with the least and the most. A row whose two medians
-differ by less than one tree's turns among themselves says nothing.
+differ by less than one tree's turns among themselves says nothing. Two rows more, `cpu-`, tell the
+processor's time of a pipelined product of 64 x 64 in the notebook and in the context: they say
+something on a busy machine, too.
 """
 
 import argparse
@@ -14,25 +16,48 @@ import os
 import statistics
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 ONLY = "ping,await,gemm,axpy,jit,fft,rng"
 RATES = ("messages/s", "TFLOP/s", "GiB/s")
+MESSAGES, BURSTS = 4_000, 5
 
 
 def rows(tree: Path, backend: str, only: str) -> dict[str, tuple[str, float]]:
     """Run a tree's benchmarks once; return unit and figure by name."""
     command = ["-m", "accel_lab.cli", "bench", "--quick", "--json"]
-    made = subprocess.run(
-        [sys.executable, *command, "--backend", backend, "--only", only],
-        cwd=tree,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tree), *_path()])},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=False,  # it says by its exit status, too, that a budget is missed
-    )
-    return {row["name"]: (row["unit"], row["ours"]) for row in json.loads(made.stdout)["rows"]}
+    told = json.loads(_run(tree, *command, "--backend", backend, "--only", only))
+    found = {row["name"]: (row["unit"], row["ours"]) for row in told["rows"]}
+    times = json.loads(_run(tree, __file__, "--times", "--backend", backend))
+    return {**found, **{name: ("µs", time_us) for name, time_us in times.items()}}
+
+
+def times(backend: str) -> dict[str, float]:
+    """Return the processor's time of a message here and in the context, in microseconds."""
+    from accel_lab import System, blas
+    from accel_lab.compute.events.lifecycle import ContextStarted
+
+    with System(backend, 1) as lab:
+        device = lab.devices[0]
+        a, b, out = (device.put(np.ones((64, 64), np.float32)) for _ in range(3))
+        pid = lab.events.history(ContextStarted)[-1].pid
+        found: list[tuple[float, float]] = []
+        for _ in range(BURSTS + 1):
+            here, there = time.process_time(), _processor_s(pid)
+            for _ in range(MESSAGES):
+                blas.gemm(a, b, out=out)
+            out.result()
+            found.append((time.process_time() - here, _processor_s(pid) - there))
+    names = "cpu-notebook", "cpu-context"
+    columns = zip(*found[1:], strict=True)  # the first one warms up
+    return {
+        name: statistics.median(column) / MESSAGES * 1e6
+        for name, column in zip(names, columns, strict=True)
+    }
 
 
 def measured(
@@ -69,12 +94,16 @@ def measured(
 def main(arguments: list[str] | None = None) -> int:
     """Measure, and print a table."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.by_turns")
-    parser.add_argument("trees", type=Path, nargs=2, help="folders that hold `accel_lab`")
+    parser.add_argument("trees", type=Path, nargs="*", help="two folders that hold `accel_lab`")
+    parser.add_argument("--times", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--backend", default="host")
     parser.add_argument("--only", default=ONLY)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args(arguments)
+    if options.times:
+        sys.stdout.write(json.dumps(times(options.backend)))
+        return 0
     first, second = (one.resolve() for one in options.trees)
     table = measured((first, second), options.backend, options.only, options.rounds)
     for row in table:
@@ -83,6 +112,25 @@ def main(arguments: list[str] | None = None) -> int:
     if options.json:
         options.json.write_text(json.dumps(table, indent=1))
     return 0
+
+
+def _run(tree: Path, *command: str) -> str:
+    """Run a program of Python with a tree ahead of all others; return what it writes."""
+    made = subprocess.run(
+        [sys.executable, *command],
+        cwd=tree,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tree), *_path()])},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,  # `bench` says by its exit status, too, that a budget is missed
+    )
+    return made.stdout
+
+
+def _processor_s(pid: int) -> float:
+    """Return what a process has taken of the processor."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _path() -> list[str]:
