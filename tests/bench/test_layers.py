@@ -8,9 +8,7 @@ import pytest
 from tests.benchmarks import layers
 
 
-def test_every_row_has_ours_and_a_peer(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_row_has_ours_and_a_peer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("torch")
     told = tmp_path / "rows.json"
     assert layers.main(["--backend", "host", "--small", "--json", str(told)]) == 0

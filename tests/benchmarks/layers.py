@@ -131,7 +131,7 @@ def _under(torch: Any, backend: Any, call: Call) -> Any:
 
 
 def decoded(*, small: bool) -> tuple[int, int, int, int]:
-    """Return of decoding the sequences, the heads, the tokens in the cache and a head's features."""
+    """Return the sequences, the heads, the tokens in the cache, and a head's features."""
     return (2, 2, 64, 16) if small else (32, 32, 8192, 128)
 
 
