@@ -114,3 +114,24 @@ def test_a_token_is_decoded_by_cudnn_from_pages_in_any_order(
     assert by_cudnn(gpu) == before + 1
     cache.attend(gpu.put(q), order, window=40).y.result(WAIT_S)
     assert by_cudnn(gpu) == before + 1
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_a_chunk_of_a_prompt_is_attended_by_cudnn_from_pages(gpu: Device, dtype: str) -> None:
+    cache = attention.KVCache(gpu, heads=2, width=64, pages=64, page_size=16, dtype=dtype)
+    before, stored = {0: 70, 1: 5}, {}
+    for number, tokens in before.items():
+        k, v = (reals(number + at, (1, 2, tokens + 128, 64), dtype) for at in (0, 7))
+        cache.append(gpu.put(k), gpu.put(v), number)
+        stored[number] = k, v
+    q = reals(9, (2, 8, 128, 64), dtype)
+    cache.attend(gpu.put(q), (0, 1)).y.result(WAIT_S)
+    count = by_cudnn(gpu)
+    y, lse = cache.attend(gpu.put(q), (0, 1), lse=True)
+    assert lse is not None
+    assert by_cudnn(gpu) == count + 1
+    for at, (k, v) in stored.items():
+        exact, logarithm = attentions.attention(q[at : at + 1], k, v, causal="bottom_right")
+        got = value(gpu, y)[at : at + 1].astype("float64")
+        np.testing.assert_allclose(got, exact, rtol=EPS[dtype], atol=4 * EPS[dtype])
+        np.testing.assert_allclose(value(gpu, lse)[at : at + 1], logarithm, rtol=1e-3, atol=1e-3)

@@ -9,9 +9,9 @@ import cupy
 import numpy as np
 from cupy.cuda import runtime
 
-from accel_lab.backends.cuda.attention import cudnn, decoding
+from accel_lab.backends.cuda.attention import cudnn, paged
 from accel_lab.backends.cuda.attention.cudnn import key_of
-from accel_lab.backends.cuda.attention.decoding import DecodeKey, decode_key
+from accel_lab.backends.cuda.attention.paged import PagedKey, paged_key
 from accel_lab.backends.cuda.blas.products import CudaProducts
 from accel_lab.backends.cuda.device.narrow_floats import FORMATS
 from accel_lab.backends.cuda.dnn.kit import CudaKit
@@ -111,11 +111,13 @@ class CudaAttention(Paged):
         """Write what each query gets (cudnn.pygraph.sdpa with the tables of pages)."""
         found = [pages.table.sequence(number) for number in of_ints(m, "sequences")]
         lengths = [one.stored for one in found]
-        key = decode_key(m, pages.keys.shape, lengths)
+        key = paged_key(m, pages.keys.shape, lengths)
         arrays: list[Any] = []
         if key is not None:
             table = cupy.asarray(rows_of(found, key.pages).astype(np.int32))
-            of_q, of_k = (cupy.asarray(np.array(n, np.int32)) for n in ([1] * len(found), lengths))
+            of_q, of_k = (
+                cupy.asarray(np.array(n, np.int32)) for n in ([m.q.shape[2]] * len(found), lengths)
+            )
             arrays = [packed(q), pages.keys, pages.values, table, of_q, of_k, out.y]
             if out.lse is not None:
                 arrays.append(out.lse)
@@ -127,7 +129,7 @@ class CudaAttention(Paged):
         key = key_of(m, gradient=gradient)
         return self._run(key, [] if key is None else [*map(packed, operands), *made])
 
-    def _run(self, key: cudnn.Key | DecodeKey | None, arrays: list[Any]) -> bool:
+    def _run(self, key: cudnn.Key | PagedKey | None, arrays: list[Any]) -> bool:
         """Enqueue the plan of a key, and return whether there is one."""
         self._device.active.enqueuing()
         is_done = False
@@ -156,9 +158,9 @@ class CudaAttention(Paged):
                 self._cudnn.close()
 
 
-def _built(frontend: Any, handle: int, key: cudnn.Key | DecodeKey) -> Any:
-    if isinstance(key, DecodeKey):
-        return decoding.built(frontend, handle, key)
+def _built(frontend: Any, handle: int, key: cudnn.Key | PagedKey) -> Any:
+    if isinstance(key, PagedKey):
+        return paged.built(frontend, handle, key)
     return cudnn.built(frontend, handle, key)
 
 

@@ -1,7 +1,8 @@
-"""Decoding by cuDNN: one query beside the last token of each sequence, whose keys are in pages.
+"""Attention by cuDNN to keys and values in pages: of one token each, or of a part of each prompt.
 
 A plan is of a number of pages that is a power of two, so that a sequence that grows needs a new one
-seldom. cuDNN rounds weights to the dtype of the values.
+seldom. A plan is also of a number of queries, so parts of any other size than chunks are left to
+products. cuDNN rounds weights to the dtype of the values.
 """
 
 from typing import Any, NamedTuple
@@ -10,10 +11,11 @@ from accel_lab.backends.cuda.attention.cudnn import EIGHT, TYPES, steps_of
 from accel_lab.backends.cuda.handles.cudnn_disk import numbered
 from accel_lab.libraries.attention.message import scale_of
 
+CHUNK = 64  # queries; a part of a prompt that cuDNN attends has a multiple of them
 LEAST_PAGE = 16  # tokens; smaller pages, and those of no power of two, have not been tried
 
 
-class DecodeKey(NamedTuple):
+class PagedKey(NamedTuple):
     """All that a plan depends on.
 
     Attributes:
@@ -31,7 +33,7 @@ class DecodeKey(NamedTuple):
     lse: bool
 
 
-def decode_key(m: Any, cache: tuple[int, ...], lengths: list[int]) -> DecodeKey | None:
+def paged_key(m: Any, cache: tuple[int, ...], lengths: list[int]) -> PagedKey | None:
     """Return the plan of a message; None where cuDNN lacks it, or has not been tried.
 
     Parameters:
@@ -41,11 +43,11 @@ def decode_key(m: Any, cache: tuple[int, ...], lengths: list[int]) -> DecodeKey 
     page_size = cache[2]
     unlike = (
         m.q.dtype not in TYPES
-        or queries != 1
+        or not (queries == 1 or (queries and queries % CHUNK == 0))
         or width % EIGHT
         or page_size < LEAST_PAGE
         or page_size.bit_count() != 1
-        or min(lengths, default=0) < 1
+        or min(lengths, default=0) < queries
         or m.sink is not None
         or m.alibi
         or m.window
@@ -53,10 +55,10 @@ def decode_key(m: Any, cache: tuple[int, ...], lengths: list[int]) -> DecodeKey 
     if unlike:
         return None
     pages = 1 << (-(-max(lengths) // page_size) - 1).bit_length()
-    return DecodeKey(m.q.dtype, tuple(m.q.shape), tuple(cache), pages, scale_of(m, width), m.lse)
+    return PagedKey(m.q.dtype, tuple(m.q.shape), tuple(cache), pages, scale_of(m, width), m.lse)
 
 
-def built(cudnn: Any, handle: int, key: DecodeKey) -> Any:
+def built(cudnn: Any, handle: int, key: PagedKey) -> Any:
     """Return a built graph, given queries, keys, values, pages, both lengths, and what is written.
 
     Pages are int32 (sequences, pages), lengths int32 (sequences).
@@ -67,7 +69,7 @@ def built(cudnn: Any, handle: int, key: DecodeKey) -> Any:
     return graph
 
 
-def described(cudnn: Any, key: DecodeKey, **of: int) -> tuple[Any, list[Any]]:
+def described(cudnn: Any, key: PagedKey, **of: int) -> tuple[Any, list[Any]]:
     """Return a graph, and the tensors whose addresses it is given, those written last.
 
     Parameters:
@@ -84,11 +86,15 @@ def described(cudnn: Any, key: DecodeKey, **of: int) -> tuple[Any, list[Any]]:
     def tensor(name: str, shape: tuple[int, ...], type_: Any = kind) -> Any:
         return graph.tensor(name=name, dim=[*shape], stride=steps_of(shape), data_type=type_)
 
-    sequences, page_size = key.q[0], key.cache[2]
+    sequences, _, queries, _ = key.q
     q, k, v = (tensor(*one) for one in (("q", key.q), ("k", key.cache), ("v", key.cache)))
     counts = cudnn.data_type.INT32
     table = tensor("pages", (sequences, 1, key.pages, 1), counts)
     of_q, of_k = (tensor(name, (sequences, 1, 1, 1), counts) for name in ("queries", "keys"))
+    options: dict[str, Any] = {}
+    if queries > 1:  # one query, which is beside the last key, sees all
+        options["diagonal_alignment"] = cudnn.diagonal_alignment.BOTTOM_RIGHT
+        options["diagonal_band_right_bound"] = 0
     y, lse = graph.sdpa(
         q=q,
         k=k,
@@ -99,8 +105,9 @@ def described(cudnn: Any, key: DecodeKey, **of: int) -> tuple[Any, list[Any]]:
         seq_len_kv=of_k,
         paged_attention_k_table=table,
         paged_attention_v_table=table,
-        paged_attention_max_seq_len_kv=key.pages * page_size,
+        paged_attention_max_seq_len_kv=key.pages * key.cache[2],
         generate_stats=key.lse,
+        **options,
     )
     y.set_output(True).set_dim([*key.q]).set_stride(steps_of(key.q)).set_data_type(kind)
     made = [y]
