@@ -107,6 +107,7 @@ def test_what_the_frontend_refuses_is_counted_and_made_anew(tmp_path: Path) -> N
     disk = PlansOnDisk(frontend, tmp_path / "cudnn", "H100", lambda _: False)
     assert disk.load(1, KEY) is None
     assert frontend.streams == {1: STREAM}
+    assert disk.refusal == f"{KEY}: parse_error"
     disk.keep(KEY, Graph(frontend))  # nor can this one be serialized
     assert disk.statistics() == {"plans from disk": 0, "plans not kept": 2}
     disk.keep(KEY, Graph(frontend, b"plan 4"))

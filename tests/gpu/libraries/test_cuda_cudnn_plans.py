@@ -39,8 +39,8 @@ def results(gpu: Device) -> list[AccelRef]:
     return [dy, data, filters, graph(x, x), y, *back[:3], alibi, decoded, chunk]
 
 
-def counts(gpu: Device) -> Mapping[str, int]:
-    """Return what both libraries say of their plans; skips where cuDNN is not installed."""
+def counts(gpu: Device) -> tuple[Mapping[str, int], list[str]]:
+    """Return both libraries' counts of plans, and refusals; skips where cuDNN is not installed."""
 
     def look() -> Any:
         import gc
@@ -50,21 +50,26 @@ def counts(gpu: Device) -> Mapping[str, int]:
 
         if find_spec("cudnn") is None:
             return None
-        several = [one.statistics() for one in gc.get_objects() if isinstance(one, CudnnGraphs)]
-        return {name: sum(one[name] for one in several) for name in several[0]}
+        both = [one for one in gc.get_objects() if isinstance(one, CudnnGraphs)]
+        several = [one.statistics() for one in both]
+        counted = {name: sum(one[name] for one in several) for name in several[0]}
+        return counted, [one.disk.refusal for one in both]
 
     found = gpu.run(look).result(timeout_s=WAIT_S)
     if found is None:
         pytest.skip("nvidia-cudnn-frontend is not installed")
-    return {name.removeprefix("cuDNN "): count for name, count in found.items()}
+    counted, refusals = found
+    return {name.removeprefix("cuDNN "): count for name, count in counted.items()}, refusals
 
 
 def ran() -> tuple[list[Any], Mapping[str, int]]:
-    """Return all results of a system of its own, and what that says of its plans."""
+    """Return all results of a system of its own, and what that counts of its plans."""
     with System("cuda", devices=1) as lab:
         (gpu,) = lab.devices
         made = [value(gpu, ref) for ref in results(gpu)]
-        return made, counts(gpu)
+        counted, refusals = counts(gpu)
+        assert counted["plans not kept"] == 0, refusals
+        return made, counted
 
 
 def test_a_second_process_loads_the_plans_of_the_first(
@@ -73,10 +78,9 @@ def test_a_second_process_loads_the_plans_of_the_first(
     monkeypatch.setenv("ACCEL_LAB_CACHE", str(tmp_path))
     first, built = ran()
     files = sorted(tmp_path.glob(f"cudnn/*/{PLAN}"))
-    assert built["plans from disk"] == built["plans not kept"] == 0
-    assert 9 <= len(files) <= built["misses"]
+    assert built["plans from disk"] == 0
+    assert 6 <= len(files) <= built["misses"]
     second, loaded = ran()
-    assert loaded["plans not kept"] == 0, "the frontend cannot load one of them"
     assert loaded["plans from disk"] == len(files)
     for got, expected in zip(second, first, strict=True):
         assert_same(got, expected)

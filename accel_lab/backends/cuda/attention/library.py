@@ -113,7 +113,7 @@ class CudaAttention(Paged):
         lengths = [one.stored for one in found]
         key = paged_key(m, pages.keys.shape, lengths)
         arrays: list[Any] = []
-        if key is not None:
+        if key is not None and self._found() is not None:
             table = cupy.asarray(rows_of(found, key.pages).astype(np.int32))
             of_q, of_k = (
                 cupy.asarray(np.array(n, np.int32)) for n in ([m.q.shape[2]] * len(found), lengths)

@@ -24,6 +24,9 @@ class PlansOnDisk:
         folder: where the plans are, and with them those of others.
         of: of what they are, beside the versions: the card.
         is_captured: whether a stream is being captured, given its address.
+
+    Attributes:
+        refusal: what the frontend said last of a plan that it could not keep or load.
     """
 
     def __init__(
@@ -34,6 +37,7 @@ class PlansOnDisk:
         self._of = FORMAT, cudnn.__version__, cudnn.backend_version(), of
         self._is_captured = is_captured
         self._loaded = self._unkept = 0
+        self.refusal = ""
 
     def load(self, handle: int, key: object) -> Any:
         """Return a graph that can run; None without one, or where the frontend does not take it."""
@@ -49,8 +53,8 @@ class PlansOnDisk:
         self._cudnn.set_stream(handle=handle, stream=0)
         try:
             graph.deserialize(handle, [*found[PLAN]])
-        except (self._cudnn.cudnnGraphNotSupportedError, RuntimeError):
-            self._unkept += 1
+        except (self._cudnn.cudnnGraphNotSupportedError, RuntimeError) as error:
+            self._refused(key, error)
             return None
         finally:
             self._cudnn.set_stream(handle=handle, stream=stream)
@@ -61,8 +65,8 @@ class PlansOnDisk:
         """Keep a built graph, in place of what could not be loaded; without a disk it is not."""
         try:
             plan = bytes(graph.serialize())
-        except (self._cudnn.cudnnGraphNotSupportedError, RuntimeError):
-            self._unkept += 1
+        except (self._cudnn.cudnnGraphNotSupportedError, RuntimeError) as error:
+            self._refused(key, error)
             return
         with suppress(OSError):
             self._cache.put(self._name(key), {PLAN: plan}, anew=True)
@@ -70,6 +74,10 @@ class PlansOnDisk:
     def statistics(self) -> Mapping[str, int]:
         """Count the plans that were loaded, and those that the frontend could not keep or load."""
         return {"plans from disk": self._loaded, "plans not kept": self._unkept}
+
+    def _refused(self, key: object, error: Exception) -> None:
+        self._unkept += 1
+        self.refusal = f"{key}: {error}"
 
     def _name(self, key: object) -> str:
         return key_of(self._of, key)

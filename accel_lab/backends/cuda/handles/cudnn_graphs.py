@@ -69,11 +69,11 @@ class CudnnGraphs:
         self._cudnn = cudnn
         self._handle: int = cudnn.create_handle()
         self._binding = HandleBinding(device, partial(_put, cudnn, self._handle))
-        self._disk = PlansOnDisk(
+        self.disk = PlansOnDisk(
             cudnn, cache_folder() / "cudnn", _card(device.index), runtime.streamIsCapturing
         )
         self.plans: PlanCache[GraphPlan] = PlanCache(
-            partial(GraphPlan, build, self._disk, cudnn, self._handle),
+            partial(GraphPlan, build, self.disk, cudnn, self._handle),
             StreamFences(device),
             most=PLAN_LIMIT,
             most_bytes=1,
@@ -104,7 +104,7 @@ class CudnnGraphs:
 
     def statistics(self) -> Mapping[str, int]:
         """Count its plans; any thread."""
-        counts = {**self.plans.statistics(), **self._disk.statistics()}
+        counts = {**self.plans.statistics(), **self.disk.statistics()}
         return {f"cuDNN {name}": count for name, count in counts.items()}
 
     def close(self) -> None:
