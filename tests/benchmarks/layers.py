@@ -159,7 +159,7 @@ def decoding(device: Device, peers: Peers, *, small: bool) -> dict[str, dict[str
             cache.append(k, v, number)
         ours: Call = partial(cache.attend, q, [*range(sequences)])
         ways: Ways = {"ours": (ours, partial(ended, device)), "torch copy": (copy, peers.wait)}
-        rows[f"{DECODE} {page_size}"] = by_turns(ways, 20)
+        rows[f"{DECODE} {page_size}"] = by_turns(ways, 2 if small else 20)
         cache.free()
     return rows
 
