@@ -127,8 +127,10 @@ def main(arguments: list[str] | None = None) -> int:
         row = measured(lab, weights, options.tokens, options.texts)
         if options.peer:
             row |= beside(lab, weights, options.tokens, options.texts, options.peer)
-    told = (f"{key} {one:.4g}" if isinstance(one, float) else str(one) for key, one in row.items())
-    sys.stdout.write(" | ".join(told) + "\n")
+    name = row.pop("device")
+    told = (f"{key} {one:.4g}" for key, one in row.items())
+    sys.stdout.write(" | ".join((name, *told)) + "\n")
+    row["device"] = name
     if options.json:
         options.json.write_text(json.dumps(row, indent=1))
     return 0

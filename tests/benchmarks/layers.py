@@ -2,13 +2,16 @@
 
     python -m tests.benchmarks.layers --backend cuda --json layers.json
 
-Attention is beside the best of PyTorch's backends (cuDNN's or FlashAttention's). A block's step is
-its loss and all gradients. Each figure is the median of rounds in which ours and the peers take
-turns, and a round is so many calls in a row, and one wait.
+Attention is beside the best of PyTorch's backends (cuDNN's or FlashAttention's). A decoded token is
+beside a copy that moves as many bytes as it reads of keys and values, so its last column is the
+share of the bandwidth that a copy has. A block's step is its loss and all gradients. Each figure is
+the median of rounds in which ours and the peers take turns, and a round is so many calls in a row,
+and one wait.
 """
 
 import argparse
 import json
+import math
 import statistics
 import sys
 import time
@@ -24,6 +27,7 @@ from accel_lab.compute.device import Device
 from tests.contract.blocks import learned, learned_by_residuals
 
 ROUNDS = 7
+DECODE = "decode, pages of"
 Call = Callable[[], Any]
 Ways = dict[str, tuple[Call, Call]]
 """A call by each way, and how to wait for its device."""
@@ -124,6 +128,40 @@ def _by_backends(torch: Any, call: Call, *, small: bool) -> dict[str, Call]:
 def _under(torch: Any, backend: Any, call: Call) -> Any:
     with torch.nn.attention.sdpa_kernel(backend):
         return call()
+
+
+def decoded(*, small: bool) -> tuple[int, int, int, int]:
+    """Return the sequences, the heads, the tokens in the cache, and a head's features."""
+    return (2, 2, 64, 16) if small else (32, 32, 8192, 128)
+
+
+def read_bytes(*, small: bool) -> int:
+    """Return how much a decoded token reads of keys and values."""
+    return 2 * math.prod(decoded(small=small)) * (4 if small else 2)
+
+
+def decoding(device: Device, peers: Peers, *, small: bool) -> dict[str, dict[str, float]]:
+    """Time a token with a paged cache, beside a copy; what that moves is read and written."""
+    sequences, heads, tokens, width = decoded(small=small)
+    dtype = "float32" if small else "bfloat16"
+    k, v = (placed(device, drawn(seed, 1, heads, tokens, width), dtype) for seed in range(2))
+    q = placed(device, drawn(2, sequences, heads, 1, width), dtype)
+    half = peers.torch.zeros(read_bytes(small=small) // 2, dtype=peers.torch.uint8)
+    source = half.to(peers.where)
+    copy = partial(peers.torch.empty_like(source).copy_, source)
+    rows = {}
+    for page_size in (16, 64):
+        pages = sequences * tokens // page_size
+        cache = attention.KVCache(
+            device, heads=heads, width=width, pages=pages, page_size=page_size, dtype=dtype
+        )
+        for number in range(sequences):  # each in pages of its own
+            cache.append(k, v, number)
+        ours: Call = partial(cache.attend, q, [*range(sequences)])
+        ways: Ways = {"ours": (ours, partial(ended, device)), "torch copy": (copy, peers.wait)}
+        rows[f"{DECODE} {page_size}"] = by_turns(ways, 2 if small else 20)
+        cache.free()
+    return rows
 
 
 def residual(device: Device, peers: Peers, *, small: bool) -> dict[str, dict[str, float]]:
@@ -232,7 +270,7 @@ def main(arguments: list[str] | None = None) -> int:
     rows: dict[str, dict[str, float]] = {}
     with System(options.backend, 1) as lab:
         peers = Peers("cuda" if lab.backend == "cuda" else "cpu")
-        for part in (attentions, residual, transformer):
+        for part in (attentions, decoding, residual, transformer):
             rows |= part(lab.devices[0], peers, small=options.small)
     sys.stdout.write(
         "| what | ours, ms | peers, ms | best peer's time by ours |\n|---|---|---|---|\n"
@@ -242,6 +280,12 @@ def main(arguments: list[str] | None = None) -> int:
         told = ", ".join(f"{name} {1e3 * one:.3f}" for name, one in theirs.items())
         ratio = min(theirs.values()) / row["ours"]
         sys.stdout.write(f"| {what} | {1e3 * row['ours']:.3f} | {told} | {ratio:.2f} |\n")
+    nbytes = read_bytes(small=options.small)
+    for what, row in rows.items():
+        if what.startswith(DECODE):
+            ours, copy = (nbytes / row[name] / 1e9 for name in ("ours", "torch copy"))
+            told = f"{what}: {nbytes / 1e9:.4g} GB of keys and values, {ours:.4g} GB/s"
+            sys.stdout.write(f"{told}; a copy has {copy:.4g} GB/s\n")
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1))
     return 0

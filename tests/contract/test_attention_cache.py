@@ -56,6 +56,8 @@ def test_a_prompt_in_parts_and_single_tokens_is_attention_to_all(
         assert lse is not None
         got, wide = value(device, y), "float64" if dtype == "float64" else "float32"
         off = 100 * EPS[wide]
+        if dtype in ("float16", "bfloat16") and device.name.startswith("gpu"):
+            off = 4 * EPS[dtype]  # weights are rounded to these, too
         np.testing.assert_allclose(
             got.astype("float64"), exact[:, :, part], rtol=EPS[dtype], atol=off
         )

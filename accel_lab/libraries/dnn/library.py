@@ -1,9 +1,9 @@
 """Layers of neural networks and their gradients: cuDNN and CuPy on `cuda`, NumPy on `host`.
 
 On `cuda` convolutions and graphs of float16, bfloat16 and float32 are cuDNN's where it is installed
-and has an engine that gives the same bits each time; all other products are cuBLAS's. Everything
-else is CuPy's kernels. float16 and bfloat16 are computed in float32; float32 is not rounded to
-tf32.
+and has an engine that gives the same bits each time, with plans that are kept on disk; all other
+products are cuBLAS's. Everything else is CuPy's kernels. float16 and bfloat16 are computed in
+float32; float32 is not rounded to tf32.
 """
 
 from typing import Any, ClassVar

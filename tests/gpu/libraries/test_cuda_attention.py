@@ -78,3 +78,60 @@ def test_what_cudnn_lacks_is_computed_by_products(gpu: Device) -> None:
     attention.attend(x, x, x, lengths_k=lengths).y.result(WAIT_S)
     attention.attend(x, x, x, rate=0.5, seed=1).y.result(WAIT_S)
     assert by_cudnn(gpu) == before
+
+
+@pytest.mark.parametrize("page_size", [16, 64])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_a_token_is_decoded_by_cudnn_from_pages_in_any_order(
+    gpu: Device, dtype: str, page_size: int
+) -> None:
+    lengths = (300, 1, 130)
+    cache = attention.KVCache(gpu, heads=2, width=64, pages=64, page_size=page_size, dtype=dtype)
+    stored: dict[int, list[Any]] = {number: [] for number in range(3)}
+    for first in range(0, 300, 50):  # by turns, so that no sequence has its pages in a row
+        for number, length in enumerate(lengths):
+            count = min(50, length - first)
+            if count > 0:
+                k, v = (reals(first + number + at, (1, 2, count, 64), dtype) for at in (0, 7))
+                cache.append(gpu.put(k), gpu.put(v), number)
+                stored[number].append((k, v))
+    q = reals(9, (3, 8, 1, 64), dtype)
+    order = (2, 0, 1)
+    cache.attend(gpu.put(q), order).y.result(WAIT_S)
+    before = by_cudnn(gpu)
+    y, lse = cache.attend(gpu.put(q), order, lse=True, scale=0.2)
+    assert lse is not None
+    for at, number in enumerate(order):
+        k, v = (np.concatenate(parts, axis=2) for parts in zip(*stored[number], strict=True))
+        exact, logarithm = attentions.attention(q[at : at + 1], k, v, scale=0.2)
+        np.testing.assert_allclose(
+            value(gpu, y)[at : at + 1].astype("float64"),
+            exact,
+            rtol=EPS[dtype],
+            atol=4 * EPS[dtype],
+        )
+        np.testing.assert_allclose(value(gpu, lse)[at : at + 1], logarithm, rtol=1e-3, atol=1e-3)
+    assert by_cudnn(gpu) == before + 1
+    cache.attend(gpu.put(q), order, window=40).y.result(WAIT_S)
+    assert by_cudnn(gpu) == before + 1
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_a_chunk_of_a_prompt_is_attended_by_cudnn_from_pages(gpu: Device, dtype: str) -> None:
+    cache = attention.KVCache(gpu, heads=2, width=64, pages=64, page_size=16, dtype=dtype)
+    before, stored = {0: 70, 1: 5}, {}
+    for number, tokens in before.items():
+        k, v = (reals(number + at, (1, 2, tokens + 128, 64), dtype) for at in (0, 7))
+        cache.append(gpu.put(k), gpu.put(v), number)
+        stored[number] = k, v
+    q = reals(9, (2, 8, 128, 64), dtype)
+    cache.attend(gpu.put(q), (0, 1)).y.result(WAIT_S)
+    count = by_cudnn(gpu)
+    y, lse = cache.attend(gpu.put(q), (0, 1), lse=True)
+    assert lse is not None
+    assert by_cudnn(gpu) == count + 1
+    for at, (k, v) in stored.items():
+        exact, logarithm = attentions.attention(q[at : at + 1], k, v, causal="bottom_right")
+        got = value(gpu, y)[at : at + 1].astype("float64")
+        np.testing.assert_allclose(got, exact, rtol=EPS[dtype], atol=4 * EPS[dtype])
+        np.testing.assert_allclose(value(gpu, lse)[at : at + 1], logarithm, rtol=1e-3, atol=1e-3)

@@ -5,10 +5,11 @@ cuDNN rounds weights to the dtype of the values. Its gradients are those that re
 
 from typing import Any, NamedTuple
 
+from accel_lab.backends.cuda.handles.cudnn_disk import numbered
 from accel_lab.libraries.attention.message import scale_of
 
-_TYPES = {"float16": "HALF", "bfloat16": "BFLOAT16"}
-_EIGHT = 8  # features come in groups of as many
+TYPES = {"float16": "HALF", "bfloat16": "BFLOAT16"}
+EIGHT = 8  # features come in groups of as many
 
 
 class Key(NamedTuple):
@@ -40,10 +41,10 @@ def key_of(m: Any, *, gradient: bool) -> Key | None:
     keys, value_width = m.v.shape[2:]
     lse = not gradient and m.lse
     unlike = (
-        m.q.dtype not in _TYPES
+        m.q.dtype not in TYPES
         or not (m.q.size and m.k.size)
-        or width % _EIGHT
-        or value_width % _EIGHT
+        or width % EIGHT
+        or value_width % EIGHT
         or m.rate  # its random words are others
         or m.lengths_q is not None
         or m.lengths_k is not None
@@ -62,16 +63,17 @@ def key_of(m: Any, *, gradient: bool) -> Key | None:
     return Key(gradient, m.q.dtype, *shapes, scale, diagonal, m.window, m.alibi, sink, lse)
 
 
-def built(cudnn: Any, handle: int, key: Key) -> tuple[Any, list[Any]]:
-    """Return a built graph, and the tensors that it is given."""
+def built(cudnn: Any, handle: int, key: Key) -> Any:
+    """Return a built graph, given the operands and what is written."""
     graph, tensors = _described(cudnn, handle, key)
+    numbered(tensors)
     graph.build([cudnn.heur_mode.A, cudnn.heur_mode.FALLBACK])
-    return graph, tensors
+    return graph
 
 
 def _described(cudnn: Any, handle: int, key: Key) -> tuple[Any, list[Any]]:
     """Return a graph, and the tensors whose addresses it is given, those written last."""
-    kind, wide = getattr(cudnn.data_type, _TYPES[key.dtype]), cudnn.data_type.FLOAT
+    kind, wide = getattr(cudnn.data_type, TYPES[key.dtype]), cudnn.data_type.FLOAT
     graph = cudnn.pygraph(
         handle=handle,
         io_data_type=kind,
@@ -80,10 +82,10 @@ def _described(cudnn: Any, handle: int, key: Key) -> tuple[Any, list[Any]]:
     )
 
     def tensor(name: str, shape: tuple[int, ...], type_: Any = kind) -> Any:
-        return graph.tensor(name=name, dim=[*shape], stride=_steps(shape), data_type=type_)
+        return graph.tensor(name=name, dim=[*shape], stride=steps_of(shape), data_type=type_)
 
     def written(made: Any, shape: tuple[int, ...], type_: Any = kind) -> Any:
-        made.set_output(True).set_dim([*shape]).set_stride(_steps(shape)).set_data_type(type_)
+        made.set_output(True).set_dim([*shape]).set_stride(steps_of(shape)).set_data_type(type_)
         return made
 
     y, lse = (*key.q[:3], key.v[3]), (*key.q[:3], 1)
@@ -114,7 +116,7 @@ def _described(cudnn: Any, handle: int, key: Key) -> tuple[Any, list[Any]]:
     return graph, [*given, *results]
 
 
-def _steps(shape: tuple[int, ...]) -> list[int]:
+def steps_of(shape: tuple[int, ...]) -> list[int]:
     """Return the steps of a contiguous array."""
     steps, step = [], 1
     for extent in reversed(shape):

@@ -6,16 +6,22 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import cupy
+import numpy as np
 from cupy.cuda import runtime
 
-from accel_lab.backends.cuda.attention.cudnn import built, key_of
+from accel_lab.backends.cuda.attention import cudnn, paged
+from accel_lab.backends.cuda.attention.cudnn import key_of
+from accel_lab.backends.cuda.attention.paged import PagedKey, paged_key
 from accel_lab.backends.cuda.blas.products import CudaProducts
 from accel_lab.backends.cuda.device.narrow_floats import FORMATS
 from accel_lab.backends.cuda.dnn.kit import CudaKit
 from accel_lab.backends.cuda.handles.cudnn_graphs import CudnnGraphs, cudnn_graphs, packed
 from accel_lab.libraries.attention.dense import Attend, AttendGradient
-from accel_lab.libraries.attention.evaluation.paged import Paged
+from accel_lab.libraries.attention.evaluation.page_table import rows_of
+from accel_lab.libraries.attention.evaluation.paged import Paged, Pages
 from accel_lab.libraries.attention.evaluation.terms import Size
+from accel_lab.libraries.attention.pages import CacheAttend
+from accel_lab.libraries.dnn.message import of_ints
 
 if TYPE_CHECKING:
     from accel_lab.backends.cuda.device.device import CudaDevice
@@ -101,13 +107,34 @@ class CudaAttention(Paged):
             return None
         return super().attend_gradient(m, operands, made, lengths_q, lengths_k, sink, out)
 
+    def cache_attend(self, m: CacheAttend, pages: Pages, q: Any, sink: Any, out: Any) -> None:
+        """Write what each query gets (cudnn.pygraph.sdpa with the tables of pages)."""
+        found = [pages.table.sequence(number) for number in of_ints(m, "sequences")]
+        lengths = [one.stored for one in found]
+        key = paged_key(m, pages.keys.shape, lengths)
+        arrays: list[Any] = []
+        if key is not None and self._found() is not None:
+            table = cupy.asarray(rows_of(found, key.pages).astype(np.int32))
+            of_q, of_k = (
+                cupy.asarray(np.array(n, np.int32)) for n in ([m.q.shape[2]] * len(found), lengths)
+            )
+            arrays = [packed(q), pages.keys, pages.values, table, of_q, of_k, out.y]
+            if out.lse is not None:
+                arrays.append(out.lse)
+        if not self._run(key, arrays):
+            super().cache_attend(m, pages, q, sink, out)
+
     def _by_cudnn(self, m: Any, operands: list[Any], made: list[Any], *, gradient: bool) -> bool:
         """Enqueue it by cuDNN, and return whether that has it."""
-        self._device.active.enqueuing()
         key = key_of(m, gradient=gradient)
+        return self._run(key, [] if key is None else [*map(packed, operands), *made])
+
+    def _run(self, key: cudnn.Key | PagedKey | None, arrays: list[Any]) -> bool:
+        """Enqueue the plan of a key, and return whether there is one."""
+        self._device.active.enqueuing()
         is_done = False
         if key is not None and (library := self._found()) is not None:
-            is_done = library.run(key, [*map(packed, operands), *made], _workspace)
+            is_done = library.run(key, arrays, _workspace)
         self._attended["by cuDNN" if is_done else "by cuBLAS"] += 1
         return is_done
 
@@ -115,7 +142,7 @@ class CudaAttention(Paged):
         """Return cuDNN, which is large and loaded when it is first needed; None without it."""
         if not self._is_looked_for:
             self._is_looked_for = True
-            self._cudnn = cudnn_graphs(self._device, built)
+            self._cudnn = cudnn_graphs(self._device, _built)
         return self._cudnn
 
     def statistics(self) -> Mapping[str, int]:
@@ -129,6 +156,12 @@ class CudaAttention(Paged):
         if self._cudnn is not None:
             with contextlib.suppress(runtime.CUDARuntimeError):
                 self._cudnn.close()
+
+
+def _built(frontend: Any, handle: int, key: cudnn.Key | PagedKey) -> Any:
+    if isinstance(key, PagedKey):
+        return paged.built(frontend, handle, key)
+    return cudnn.built(frontend, handle, key)
 
 
 def _workspace(nbytes: int) -> Any:

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from accel_lab.backends.cuda.dnn import nodes
 from accel_lab.backends.cuda.dnn.nodes import NodesKey
+from accel_lab.backends.cuda.handles.cudnn_disk import numbered
 from accel_lab.libraries.dnn.windows import Windows
 
 Direction: TypeAlias = Literal["forward", "data", "filter"]
@@ -44,9 +45,10 @@ class Key(NamedTuple):
     relu: bool = False
 
 
-def built(cudnn: Any, handle: int, key: Key | NodesKey) -> tuple[Any, list[Any]]:
-    """Return a built graph, and the tensors that it is given."""
+def built(cudnn: Any, handle: int, key: Key | NodesKey) -> Any:
+    """Return a built graph, given the operands and what is written."""
     graph, tensors = _described(cudnn, handle, key)
+    numbered(tensors)
     graph.validate()
     graph.build_operation_graph()
     graph.create_execution_plans([cudnn.heur_mode.A, cudnn.heur_mode.FALLBACK])
@@ -54,7 +56,7 @@ def built(cudnn: Any, handle: int, key: Key | NodesKey) -> tuple[Any, list[Any]]
     graph.deselect_numeric_notes([getattr(cudnn.numerical_note, n) for n in unwanted])
     graph.check_support()
     graph.build_plans()
-    return graph, tensors
+    return graph
 
 
 def _described(cudnn: Any, handle: int, key: Key | NodesKey) -> tuple[Any, list[Any]]:

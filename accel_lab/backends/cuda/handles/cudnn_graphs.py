@@ -6,8 +6,12 @@ from collections.abc import Callable, Hashable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from cupy.cuda import runtime
+
 from accel_lab.backends.cuda.handles.binding import HandleBinding
+from accel_lab.backends.cuda.handles.cudnn_disk import PlansOnDisk
 from accel_lab.backends.cuda.handles.fences import StreamFences
+from accel_lab.compute.machine.disk_cache import cache_folder
 from accel_lab.libraries.authoring.plan_cache import PlanCache
 
 if TYPE_CHECKING:
@@ -16,9 +20,9 @@ if TYPE_CHECKING:
 PLAN_LIMIT = 256
 _ALIGNED = 16  # bytes; what the frontend says of a tensor
 
-Build: TypeAlias = Callable[[Any, int, Any], tuple[Any, list[Any]]]
-"""Given the frontend, a handle and a key, returns a built graph and the tensors that it is given,
-those written last."""
+Build: TypeAlias = Callable[[Any, int, Any], Any]
+"""Given the frontend, a handle and a key, returns a built graph, whose tensors are `numbered` in
+the order in which it is given their addresses, those written last."""
 
 
 class GraphPlan:
@@ -33,14 +37,15 @@ class GraphPlan:
     held_bytes = 0
     work_bytes = 0
 
-    def __init__(self, build: Build, cudnn: Any, handle: int, key: Any) -> None:
-        self._graph: Any = None
-        self._tensors: list[Any] = []
-        # What cuDNN has no engine for raises one or the other, by where it finds out.
-        with contextlib.suppress(cudnn.cudnnGraphNotSupportedError, RuntimeError):
-            graph, tensors = build(cudnn, handle, key)
-            self.work_bytes = int(graph.get_workspace_size())
-            self._graph, self._tensors = graph, tensors
+    def __init__(self, build: Build, disk: PlansOnDisk, cudnn: Any, handle: int, key: Any) -> None:
+        self._graph: Any = disk.load(handle, key)
+        if self._graph is None:
+            # What cuDNN has no engine for raises one or the other, by where it finds out.
+            with contextlib.suppress(cudnn.cudnnGraphNotSupportedError, RuntimeError):
+                self._graph = build(cudnn, handle, key)
+                disk.keep(key, self._graph)
+        if self._graph is not None:
+            self.work_bytes = int(self._graph.get_workspace_size())
 
     @property
     def is_there(self) -> bool:
@@ -49,13 +54,12 @@ class GraphPlan:
 
     def run(self, handle: int, arrays: list[Any], work: int) -> None:
         """Enqueue it: operands, and behind them what is written."""
-        pointers = [x.data.ptr for x in arrays]
-        self._graph.execute(dict(zip(self._tensors, pointers, strict=True)), work, handle=handle)
+        pointers = {number: x.data.ptr for number, x in enumerate(arrays, 1)}
+        self._graph.execute(pointers, work, handle=handle)
 
     def destroy(self) -> None:
         """Give everything back."""
         self._graph = None
-        self._tensors.clear()
 
 
 class CudnnGraphs:
@@ -65,8 +69,11 @@ class CudnnGraphs:
         self._cudnn = cudnn
         self._handle: int = cudnn.create_handle()
         self._binding = HandleBinding(device, partial(_put, cudnn, self._handle))
+        self.disk = PlansOnDisk(
+            cudnn, cache_folder() / "cudnn", _card(device.index), runtime.streamIsCapturing
+        )
         self.plans: PlanCache[GraphPlan] = PlanCache(
-            partial(GraphPlan, build, cudnn, self._handle),
+            partial(GraphPlan, build, self.disk, cudnn, self._handle),
             StreamFences(device),
             most=PLAN_LIMIT,
             most_bytes=1,
@@ -97,7 +104,8 @@ class CudnnGraphs:
 
     def statistics(self) -> Mapping[str, int]:
         """Count its plans; any thread."""
-        return {f"cuDNN {name}": count for name, count in self.plans.statistics().items()}
+        counts = {**self.plans.statistics(), **self.disk.statistics()}
+        return {f"cuDNN {name}": count for name, count in counts.items()}
 
     def close(self) -> None:
         """Destroy plans and handle; waits for the device."""
@@ -123,6 +131,12 @@ def is_packed(x: Any) -> bool:
 def packed(x: Any) -> Any:
     """Return an operand that is contiguous and aligned."""
     return x if is_packed(x) else x.copy("C")
+
+
+def _card(index: int) -> tuple[str, int, int, int]:
+    """Return the name of a card, its compute capability, and how many processors it has."""
+    told = runtime.getDeviceProperties(index)
+    return told["name"].decode(), told["major"], told["minor"], told["multiProcessorCount"]
 
 
 def _put(cudnn: Any, handle: int, stream: int) -> None:

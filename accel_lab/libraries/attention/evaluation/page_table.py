@@ -23,11 +23,27 @@ class Sequence:
     length: int = 0
     pages: list[int] = field(default_factory=list)
     first: int = 0
+    _row: tuple[list[int], Any] = field(default=([], None), repr=False, compare=False)
 
     @property
     def stored(self) -> int:
         """How many tokens are there."""
         return self.length - self.first
+
+    @property
+    def row(self) -> Any:
+        """The pages as an array; made anew when there are others, which most tokens do not need."""
+        if self._row[0] is not self.pages:
+            self._row = self.pages, np.array(self.pages, np.int64)
+        return self._row[1]
+
+
+def rows_of(sequences: list[Sequence], pages: int) -> Any:
+    """Return the pages of sequences, a row for each; behind its last page there are zeros."""
+    table = np.zeros((len(sequences), pages), np.int64)
+    for row, one in zip(table, sequences, strict=True):
+        row[: len(one.pages)] = one.row
+    return table
 
 
 class Places(NamedTuple):
@@ -86,7 +102,8 @@ class PageTable:
             lacking = -(-(one.stored + tokens) // self.page_size) - len(pages)
             pages += [take() for _ in range(lacking)]
             places = np.arange(one.stored, one.stored + tokens)
-            at[row] = np.asarray(pages, np.int64)[places // self.page_size]
+            first = one.stored // self.page_size
+            at[row] = np.array(pages[first:], np.int64)[places // self.page_size - first]
             offsets[row] = places % self.page_size
         if needed > free:
             text = f"CacheAppend: {needed} pages are needed, and of {self.count} are {free} free"
@@ -103,7 +120,8 @@ class PageTable:
                 self._leave(one.pages[-1:])
                 kept -= 1
             self._used_by.update(pages[kept:])
-            one.pages = pages
+            if one.pages != pages:
+                one.pages = pages
             one.length += places.pages.shape[1]
 
     def fork(self, of: int, to: tuple[int, ...]) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 
 from accel_lab.libraries.attention.evaluation.dense import Dense
 from accel_lab.libraries.attention.evaluation.kit import CacheKit
-from accel_lab.libraries.attention.evaluation.page_table import PageTable, Places
+from accel_lab.libraries.attention.evaluation.page_table import PageTable, Places, rows_of
 from accel_lab.libraries.attention.evaluation.softmax import forward
 from accel_lab.libraries.attention.evaluation.terms import Terms
 from accel_lab.libraries.attention.message import scale_of
@@ -106,10 +106,7 @@ class Paged(Dense):
         found = [pages.table.sequence(number) for number in of_ints(m, "sequences")]
         lengths = np.array([one.stored for one in found], np.int64)
         most = int(lengths.max(initial=0))
-        table = np.zeros((len(found), -(-most // page_size)), np.int64)
-        for row, one in zip(table, found, strict=True):
-            row[: len(one.pages)] = one.pages
-        at = self.kit.xp.asarray(table)
+        at = self.kit.xp.asarray(rows_of(found, -(-most // page_size)))
         k, v = (self._gathered(x, at, most) for x in (pages.keys, pages.values))
         q, k, v = self.grouped([q, k, v], m.q.dtype)
         terms = self._terms(m, shared, most, lengths, sink)
