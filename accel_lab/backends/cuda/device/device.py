@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from threading import get_ident
 from types import ModuleType
 from typing import Any
+from weakref import WeakSet
 
 import cupy
 import numpy as np
@@ -55,6 +56,7 @@ class CudaDevice:
         self._events: deque[int] = deque()
         self._wait = EventWait(index)
         self._opened: dict[bytes, int] = {}
+        self.shared_files: WeakSet[Any] = WeakSet()  # of memory that others may have open
         self._pinned = PinnedSegments(index)
         self._pinned_pool = PinnedPool(index)
         self._injection = Injection()
@@ -165,7 +167,9 @@ class CudaDevice:
         return self._pinned_pool.array(nbytes)
 
     def unkept(self) -> str:
-        """Say so where it has another process's memory open, which CUDA's checkpoint refuses."""
+        """Say so where a process has another's memory open, which CUDA's checkpoint refuses."""
+        if any(one.is_open() for one in self.shared_files):
+            return "another process has memory of it open (CUDA IPC)"
         return "it has memory of another process open (CUDA IPC)" if self._opened else ""
 
     def pinned(self) -> tuple[int, int, int, int, int]:
