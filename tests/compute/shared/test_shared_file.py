@@ -1,5 +1,6 @@
 """Files that other processes open: who has one open, and what was given back."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -54,10 +55,8 @@ def test_nobody_has_open_what_was_given_back() -> None:
 
         def take(file: SharedFile = file, opened: list[OpenedFile] = opened) -> None:
             both.wait()  # noqa: B023 - it runs in this round
-            try:
+            with contextlib.suppress(OwnerGone):
                 opened.append(OpenedFile(file.place))
-            except OwnerGone:
-                pass
 
         taking = threading.Thread(target=take)
         taking.start()
