@@ -373,8 +373,7 @@ class CudaDevice:
 
     def _status(self) -> int:
         """Return the device's own status; a context in error answers every call with it."""
-        status: int = runtime.streamQuery(self.active.ptr)
-        return status
+        return int(runtime.streamQuery(self.active.ptr))
 
     def _here(self) -> AbstractContextManager[Any]:
         """Choose this card: the dispatcher's thread for now, and any other for good.
@@ -398,5 +397,4 @@ class CudaDevice:
 
 
 def _address(data: Any) -> int:
-    address: int = data.__array_interface__["data"][0]
-    return address
+    return int(data.__array_interface__["data"][0])
