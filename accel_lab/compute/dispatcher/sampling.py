@@ -106,7 +106,7 @@ def _blocks(context: Context) -> list[Block]:
 
 
 def _memory_of(storage: Storage) -> str:
-    """Return the kind of a memory: the second word of what makes it again, as of "memory managed"."""
+    """Return the kind of a memory, the second word of what makes it again: "memory managed"."""
     library, _, rest = storage.kind.partition(" ")
     return (rest.partition(" ")[0] or library) if library else "pool"
 
