@@ -127,7 +127,7 @@ class CudaArray:
         dtype: str,
     ) -> None:
         """Write CuPy's function of the same name."""
-        function = self._products.matmul if op == "matmul" else getattr(cupy, op)
+        function: Any = self._products.matmul if op == "matmul" else getattr(cupy, op)
         values = [_unsigned(x) for x in map(self._wide, operands, dtypes)]
         if op in _TRUTHS and any(map(_is_complex, values)):
             values = [x != 0 for x in values]  # CuPy has none of complex numbers
