@@ -3,13 +3,14 @@
 Nothing here loads CUDA: what uses such memory has loaded its driver, which is asked in C.
 """
 
+import contextlib
 import ctypes
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from accel_lab.compute.machine.loaded_driver import card_id, loaded_driver
+from accel_lab.compute.shared.shared_file import OpenedFile
 from accel_lab.errors import InvalidArgument
 from accel_lab.uncopied import Uncopied
 
@@ -28,6 +29,9 @@ class CardMemory(Uncopied):
 
     It is closed when this is collected, in whatever thread.
 
+    Parameters:
+        file: keeps it allocated until it is closed.
+
     Attributes:
         address: where it begins in this process.
 
@@ -37,7 +41,7 @@ class CardMemory(Uncopied):
 
     _instead = "open it again"
 
-    def __init__(self, handle: bytes, card: bytes) -> None:
+    def __init__(self, handle: bytes, card: bytes, file: OpenedFile) -> None:
         driver = loaded_driver()
         if driver is None:
             text = "this process has loaded no CUDA driver; use PyTorch or CuPy on the card first"
@@ -55,13 +59,15 @@ class CardMemory(Uncopied):
             raise
         self.address: int = base.value
         # At exit the system closes it, and the driver may be gone.
-        weakref.finalize(self, _close, driver, ordinal, context, base).atexit = False
+        weakref.finalize(self, _close, driver, ordinal, context, base, file).atexit = False
 
 
-def _close(driver: Any, ordinal: int, context: Any, base: Any) -> None:
-    with _current(driver, context):
+def _close(driver: Any, ordinal: int, context: Any, base: Any, file: OpenedFile) -> None:
+    """Close memory, and let go of its file after that."""
+    with contextlib.suppress(InvalidArgument), _current(driver, context):
         driver.cuIpcCloseMemHandle(base)
     driver.cuDevicePrimaryCtxRelease_v2(ordinal)
+    del file
 
 
 def _ordinal_of(driver: Any, card: bytes) -> int:
@@ -76,7 +82,7 @@ def _ordinal_of(driver: Any, card: bytes) -> int:
     raise InvalidArgument(text)
 
 
-@contextmanager
+@contextlib.contextmanager
 def _current(driver: Any, context: Any) -> Iterator[None]:
     """Have a context current in this thread meanwhile."""
     _check(driver, driver.cuCtxPushCurrent_v2(context))

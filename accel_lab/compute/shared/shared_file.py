@@ -64,14 +64,17 @@ class SharedFile(Uncopied):
         return True
 
     def is_open(self) -> bool:
-        """Whether another has it open."""
-        if self.fd < 0:
+        """Whether another has it open; any thread."""
+        try:  # by another opening: a lock of this one would be undone in the middle of `close`
+            fd = os.open(f"/proc/self/fd/{self.fd}", os.O_RDWR | os.O_CLOEXEC)
+        except OSError:
             return False
         try:
-            fcntl.flock(self.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
-        fcntl.flock(self.fd, fcntl.LOCK_UN)
+        finally:
+            os.close(fd)
         return False
 
     def _drop(self) -> None:

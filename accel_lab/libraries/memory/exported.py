@@ -133,7 +133,7 @@ class OpenedOnCard(Opened):
 
     def __init__(self, exported: Exported) -> None:
         super().__init__(exported)
-        self._memory = CardMemory(exported.handle, exported.card)
+        self._memory = CardMemory(exported.handle, exported.card, self.file)
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
