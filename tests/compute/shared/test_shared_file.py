@@ -66,6 +66,21 @@ def test_nobody_has_open_what_was_given_back() -> None:
         assert given_back != bool(opened)
 
 
+def test_who_opens_it_just_before_it_is_given_back_learns_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    file, opening = SharedFile(1), os.open
+
+    def late(path: str, flags: int) -> int:
+        fd = opening(path, flags)
+        assert file.close(), "it has no lock yet"
+        return fd
+
+    monkeypatch.setattr(os, "open", late)
+    with pytest.raises(OwnerGone, match="does not share this any more"):
+        OpenedFile(file.place)
+
+
 def test_memory_is_kept_for_those_who_have_it_open() -> None:
     kept, file, memory = Lingering(), SharedFile(1), [1]
     opened = OpenedFile(file.place)
