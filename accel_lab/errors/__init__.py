@@ -10,6 +10,7 @@
     ├── OutOfMemory (MemoryError)         the device pool cannot hold the result
     ├── ArenaFull (MemoryError)           the host arena cannot hold the array in time
     ├── CannotKeep                        what suspending or forking would lose
+    ├── OwnerGone                         what another process shared is gone, and is not touched
     ├── LibraryError                      a library call failed; that library's actor restarts
     ├── CompileError                      a kernel's source does not compile; the text is the log
     ├── UserCodeError                     a function given to `run` raised; see `__cause__`
@@ -251,6 +252,17 @@ class CannotKeep(AccelError, fields=("lost",)):
         "suspend(drop=True)."
     )
     lost: dict[str, str]
+
+
+class OwnerGone(AccelError, fields=("pid",)):
+    """What another process shared is gone, with it or because it gave it back; it is not touched.
+
+    Attributes:
+        pid: the process.
+    """
+
+    remedy = "Have it exported again, by the process that has it now."
+    pid: int = 0
 
 
 class LibraryError(AccelError, fields=("library", "code", "name")):

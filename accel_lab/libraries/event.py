@@ -4,6 +4,7 @@ A library enqueues on a stream of its own. An event is recorded behind what a st
 device, was sent before. On `cuda` it is a CUDA event, on `host` the moment at which that was done.
 """
 
+import weakref
 from collections.abc import Iterator
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -14,6 +15,7 @@ from accel_lab.compute.execution.stream import Stream
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.handle import Handle
 from accel_lab.compute.message.operation import Operation, Spec
+from accel_lab.compute.shared.shared_flag import FlagPlace, SharedFlag, State
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.authoring.answer import answer
 from accel_lab.libraries.authoring.function import function
@@ -163,6 +165,31 @@ def elapsed(start: Handle[Event], end: Handle[Event]) -> float:
         return first.ask(Elapsed(start, end)).result()
     began, ended = first.ask(Moment(start)), last.ask(Moment(end))
     return (ended.result() - began.result()) * 1e3
+
+
+def export(event: Handle[Event]) -> FlagPlace:
+    """Return what another process needs to wait for an event; it pickles.
+
+    That one needs no driver, and no device. It holds as long as you hold the event, and until it is
+    reached. What waits elsewhere learns it if the event's device loses it, or this process ends.
+
+    Raises:
+        StaleRef: the event's device has lost it.
+    """
+    flag = SharedFlag()
+    reached = device_of(event).ask(Synchronize(event))
+    weakref.finalize(event, _forget, flag).atexit = False
+
+    def say() -> None:
+        flag.say(State.LOST if reached.error is not None else State.REACHED)
+
+    reached.add_waiter(say)
+    return FlagPlace(flag.place)
+
+
+def _forget(flag: SharedFlag) -> None:
+    """Do nothing: to be called has kept it."""
+    del flag
 
 
 query = function(Query)

@@ -49,6 +49,7 @@ EVERY_OTHER = "…"
 ROOMS: dict[str, tuple[set[str], ...]] = {
     "compute": (
         {"machine"},
+        {"shared"},
         {"events"},
         {"arrays"},
         {"message"},

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel_lab import blas, views
+from accel_lab import array, blas, memory, views
 from accel_lab.actor.reply import Reply
 from accel_lab.compute.events.lifecycle import ContextLost
 from accel_lab.compute.events.samples import (
@@ -259,6 +259,24 @@ def test_text_names_the_largest_blocks_and_counts_the_others() -> None:
     assert lines[-1] == "15 more blocks not listed"
 
 
+def test_a_block_says_of_which_kind_its_memory_is() -> None:
+    seen = scene(
+        sample(block(1, memory="managed"), block(2, MIB, memory="pool"), block(3, 2 * MIB))
+    )
+    state = state_of(seen)
+    assert [one.get("memory") for one in device(seen)["strip"]] == ["managed", "pool", None]
+    lines = text(state).splitlines()
+    assert [line.split("MiB")[-1].split()[0] for line in lines[-3:]] == [
+        "managed",
+        "float32[512,",
+        "float32[512,",
+    ]
+    assert max(map(len, lines)) <= 80
+    _, *rows = Tables(html(state)).tables[1]
+    what = "float32[512, 512]"  # of the last one there is an empty cell before it
+    assert [row[3] for row in rows] == ["Memory", "managed", "pool", what]
+
+
 class Tables(HTMLParser):
     """Checks that tags nest, and keeps the rows of each table."""
 
@@ -471,6 +489,19 @@ def until(view: VramView, wanted: Callable[[dict[str, Any]], bool]) -> dict[str,
 def kept(state: dict[str, Any]) -> dict[int, list[str]]:
     strip = state["devices"][0]["strip"]
     return {piece["ids"][0]: piece.get("kept", []) for piece in strip}
+
+
+def test_a_context_tells_the_kind_of_a_memory(host: System) -> None:
+    gpu = host.devices[0]
+    made = [
+        memory.managed(gpu, (1000,)),
+        memory.growing(gpu, (1000,), 2000),
+        memory.shared(gpu, (1000,)),
+        array.zeros(gpu, (1000,)),
+    ]
+    state = until(views.vram(host), lambda state: state["devices"][0]["count"] == len(made))
+    told = {piece["ids"][0]: piece["memory"] for piece in state["devices"][0]["strip"]}
+    assert [told[one.id] for one in made] == ["managed", "growing", "shared", "pool"]
 
 
 def test_a_real_system_is_shown_with_the_names_that_keep_its_blocks(

@@ -138,6 +138,16 @@ test("the table has the largest first, is bounded, and says what it leaves out",
   assert.match(html(state, { all: true }), />14 of 44; 30 are not listed<.*>Show the largest 10</);
 });
 
+test("a block says of which kind its memory is, in the table and, where that is no pool's, in its sentence", () => {
+  const state = system(device([block(1, { memory: "managed" }), block(2, { memory: "pool" }), block(3)]));
+  const cells = [...html(state).matchAll(/<td class="vram-memory">(\w*)</g)].map((match) => match[1]);
+  assert.deepEqual(cells, ["managed", "pool", ""]);
+  assert.match(html(state), /<th scope="col" class="vram-memory">Memory</);
+  const [of, pool] = state.devices[0].strip.map((piece) => vramDescribe(piece, { generation: 1 }));
+  assert.match(of, /float32\[4, 4\] · managed memory · made by Gemm #12/);
+  assert.doesNotMatch(pool, / memory/);
+});
+
 test("buttons are there only where they act, on buffers whose handle can be found", () => {
   const state = system(device([block(1, { kept: ["x"] }), block(2)]));
   const deeds = (text) => [...text.matchAll(/data-do="(free|checkpoint)" data-device="(\w+)" data-ids="([\d ]+)"/g)].map((match) => match.slice(1, 4));

@@ -3,7 +3,7 @@
 // A state: {lab, devices, kinds: [[kind, bytes]], closed, acts?, said?, unrecorded?, unplaced?}. A device: {name, state?,
 // generation, now?, used, total?, room?, count, strip, lost?, lost_in, lost_count, lost_bytes};
 // without `generation` it was not seen yet, `now` is its generation when that is another one. A
-// piece of a strip is a block {ids, owner, what, bytes, kept?, gap?}, or a bundle of blocks that
+// piece of a strip is a block {ids, owner, what, bytes, memory?, kept?, gap?}, or a bundle of blocks that
 // are not listed {small, bytes, gap?, unplaced?}; `gap` is how many bytes lie before it that no
 // block has. `history` is as in `history.js`. `kept: [[what, bytes]]` of a device or a state is what
 // the host has of it beside that. Lost blocks were those of generation `lost_in`, and are held though they are gone. What `%%gpu` cells
@@ -191,10 +191,11 @@ export function vramDescribe(piece, { generation, lost = false }) {
     piece.kept ? piece.kept.join(", ") : "no variable found that keeps it",
     bytes(piece.bytes),
     piece.what,
+    piece.memory && piece.memory !== "pool" && `${piece.memory} memory`,
     `made by ${piece.owner}`,
     `generation ${generation}${lost ? ", lost with it" : ""}`,
     vramBuffers(piece.ids),
-  ].join(" · ");
+  ].filter(Boolean).join(" · ");
 }
 
 /** "buffer 3", or "buffers 3, f1": as people call them; the full numbers stand in `data-ids`. */
@@ -244,8 +245,8 @@ function vramInspector(state, rows, view) {
   return h("div", { key: "inspector", class: "vram-inspector", "aria-hidden": "true" }, h("span", { class: "vram-path" }, strip.device.name), vramDescribe(piece, strip));
 }
 
-const VRAM_HEADS = { Buffer: "vram-ids", Array: "vram-what", Type: "vram-what", Size: "vram-number", Gen: "vram-generation", "Made by": "vram-maker", "Kept by": "vram-keeper" };
-const VRAM_COLUMNS = ["Device", "Variable", "Size", "Gen", "Array", "Made by", "Buffer"];
+const VRAM_HEADS = { Buffer: "vram-ids", Array: "vram-what", Type: "vram-what", Size: "vram-number", Gen: "vram-generation", Memory: "vram-memory", "Made by": "vram-maker", "Kept by": "vram-keeper" };
+const VRAM_COLUMNS = ["Device", "Variable", "Size", "Memory", "Gen", "Array", "Made by", "Buffer"];
 
 function vramTable(state, rows, view) {
   const every = state.devices.reduce((sum, device) => sum + (device.count ?? 0) + (device.lost_count ?? 0), 0);
@@ -280,6 +281,7 @@ function vramRow({ key, block, device, generation, lost }, acts, view) {
     h("td", {}, device),
     h("th", { scope: "row", class: "vram-named vram-code" }, h("span", { class: `vram-swatch ${vramClasses(kind, view.looks)}${lost ? " vram-lost" : ""}`, "aria-hidden": "true" }), block.kept ? block.kept.join(", ") : h("span", { class: "al-muted" }, "no variable found"), isChosen && h("span", { class: "al-sr" }, " (chosen)")),
     h("td", { class: "vram-number" }, bytes(block.bytes)),
+    h("td", { class: "vram-memory" }, block.memory ?? ""),
     h("td", { class: "vram-generation" }, lost ? `${generation}, lost` : generation),
     h("td", { class: "vram-what vram-code" }, block.what),
     h("td", { class: "vram-maker" }, block.owner),

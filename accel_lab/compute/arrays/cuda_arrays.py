@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from accel_lab.compute.arrays import dtypes
-from accel_lab.compute.machine.loaded_driver import loaded_driver
+from accel_lab.compute.machine.loaded_driver import card_id, loaded_driver
 from accel_lab.errors import InvalidArgument
 
 _CONTEXT, _BUFFER_ID, _ORDINAL = 1, 7, 9  # of CUpointer_attribute
@@ -113,6 +113,16 @@ class DeviceArray:
                 _known.clear()
             _known[place] = bytes(handle), base.value
         return bytes(handle), self._pointer - base.value
+
+    def card(self) -> bytes:
+        """Return by what every process knows the card that it is on.
+
+        Raises:
+            InvalidArgument: this process's CUDA is in error.
+        """
+        ordinal = ctypes.c_int()
+        _check(_driver().cuPointerGetAttribute(ctypes.byref(ordinal), _ORDINAL, self._pointer))
+        return card_id(ordinal.value)
 
     def read(self, offset_bytes: int, target: Any) -> None:
         """Copy its bytes from an offset to a uint8 array; blocks for the copy.

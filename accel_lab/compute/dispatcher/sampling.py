@@ -95,12 +95,20 @@ def _blocks(context: Context) -> list[Block]:
         if known:
             ids = tuple(buffer.id for buffer, _ in users[:NAMED])
             dtype = str(first.dtype)  # what is sent is text, and no class of it
-            blocks.append(Block(ids, min(known), storage.nbytes, storage.label, dtype, first.shape))
+            rest = storage.label, dtype, first.shape, (), _memory_of(storage)
+            blocks.append(Block(ids, min(known), storage.nbytes, *rest))
     for number, label, array in context.scratch.blocks():
         at = context.backend.address(array)
         if at is not None:
-            blocks.append(Block((number,), at, array.nbytes, label, "uint8", tuple(array.shape)))
+            rest = label, "uint8", tuple(array.shape), (), "workspace"
+            blocks.append(Block((number,), at, array.nbytes, *rest))
     return blocks
+
+
+def _memory_of(storage: Storage) -> str:
+    """Return the kind of a memory, the second word of what makes it again: "memory managed"."""
+    library, _, rest = storage.kind.partition(" ")
+    return (rest.partition(" ")[0] or library) if library else "pool"
 
 
 def _show_work(channel: socket.socket, tracer: Tracer, glimpsed: list[Slice]) -> None:

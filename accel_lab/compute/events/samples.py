@@ -31,6 +31,8 @@ class Block(msgspec.Struct, frozen=True, array_like=True, gc=False):
             of a workspace "scratch of blas".
         dtype, shape: of the first of them.
         kept_by: who holds its handle, as far as is known: names of the notebook.
+        memory: of which kind it is, as "pool", "managed", "growing", "shared" or "workspace"; empty
+            where that is not known.
     """
 
     ids: tuple[int, ...]
@@ -40,6 +42,7 @@ class Block(msgspec.Struct, frozen=True, array_like=True, gc=False):
     dtype: str
     shape: tuple[int, ...]
     kept_by: tuple[str, ...] = ()
+    memory: str = ""
 
 
 class KeptObject(msgspec.Struct, frozen=True, array_like=True, gc=False):

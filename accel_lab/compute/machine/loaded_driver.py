@@ -50,6 +50,14 @@ def _open(library: type[ctypes.CDLL]) -> Any:
     return driver
 
 
+def card_id(ordinal: int) -> bytes:
+    """Return by what every process knows a card, of which this one knows the number; or nothing."""
+    driver, device, found = loaded_driver(), ctypes.c_int(), (ctypes.c_ubyte * 16)()
+    if driver is None or driver.cuDeviceGet(ctypes.byref(device), ordinal):
+        return b""
+    return b"" if driver.cuDeviceGetUuid_v2(found, device) else bytes(found)
+
+
 def open_contexts() -> tuple[int, ...]:
     """Return the cards on which this process has a CUDA context of its own; any thread."""
     driver = loaded_driver()

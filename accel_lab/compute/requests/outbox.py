@@ -391,8 +391,9 @@ class Outbox:
         """
         if self.recording is not None and self.recording.is_here:
             raise InvalidArgument(
-                "a message to several devices cannot be in a graph: each device would have its "
-                "part; send it outside the block"
+                "a message to several devices, as a collective operation, cannot be in a graph of "
+                "one of them; record what comes before it and what comes behind it as two graphs, "
+                "and send it between their launches"
             )
         if not self._is_my_turn():
             raise InvalidArgument(

@@ -1,32 +1,31 @@
-"""Memory: CUDA's managed memory, buffers that grow in place, and the pool of a device.
+"""Memory: CUDA's managed memory, buffers that grow in place or are shared, and a device's pool.
 
-A buffer in either kind of memory is a buffer as any other. It stays where it is when memory is
+A buffer in any kind of memory is a buffer as any other. It stays where it is when memory is
 short: what gives way to others is the pool's. On `host` all memory is the host's, so what is asked
 of managed memory is noted and changes nothing.
 """
 
-import math
 from typing import Any, ClassVar, Protocol
 
 from accel_lab.actor.reply import Reply
-from accel_lab.compute.arrays.dtypes import itemsize
 from accel_lab.compute.device import Device, device_first
 from accel_lab.compute.execution.buffer_table import Buffer
-from accel_lab.compute.execution.launch import Launch, LibraryActor, handles
+from accel_lab.compute.execution.launch import Launch, handles
 from accel_lab.compute.execution.stream import SpecialMemory, SpecialStorage
 from accel_lab.compute.message.buffer import AccelRef
-from accel_lab.compute.message.operation import Spec
 from accel_lab.display.sizes import compared, size
 from accel_lab.errors import InvalidArgument, OutOfMemory
 from accel_lab.libraries.authoring.answer import answer
 from accel_lab.libraries.authoring.function import function, maker
 from accel_lab.libraries.authoring.operand import describe as described
 from accel_lab.libraries.authoring.operand import plain
+from accel_lab.libraries.memory.exported import Exported, Opened
 from accel_lab.libraries.memory.messages import (
     Advise,
     Attach,
     Describe,
     Description,
+    Export,
     Grow,
     Growing,
     Hints,
@@ -37,14 +36,20 @@ from accel_lab.libraries.memory.messages import (
     Pool,
     PoolState,
     Prefetch,
+    Read,
+    Shared,
     Trim,
 )
+from accel_lab.libraries.memory.offer import Offer, offer
+from accel_lab.libraries.memory.sharing import SharedMemory, SharingActor, SharingLibrary, read
 from accel_lab.libraries.memory.special import (
     MANAGED,
+    SHARED,
     Block,
     GrowingBlock,
     GrowingMemory,
     ManagedMemory,
+    bytes_of,
     hints_of,
     reserved_of,
 )
@@ -54,30 +59,42 @@ __all__ = [
     "Attach",
     "Describe",
     "Description",
+    "Export",
+    "Exported",
     "Grow",
     "Growing",
     "Hints",
     "Limit",
     "Managed",
+    "Offer",
+    "Opened",
     "PinnedState",
     "Pool",
     "PoolState",
     "Prefetch",
+    "Read",
+    "Shared",
     "Trim",
     "advise",
     "attach",
     "describe",
+    "export",
     "grow",
     "growing",
     "limit",
     "managed",
+    "offer",
     "pool",
     "prefetch",
+    "read",
+    "shared",
     "trim",
 ]
 
 managed = maker(Managed)
 growing = maker(Growing)
+shared = maker(Shared)
+export = function(Export)
 prefetch = function(Prefetch)
 advise = function(Advise)
 attach = function(Attach)
@@ -114,7 +131,7 @@ def limit(device: Device, nbytes: int | None) -> Reply[None]:
     return device.ask(message)
 
 
-class MemoryLibrary(Protocol):
+class MemoryLibrary(SharingLibrary, Protocol):
     """What a backend provides."""
 
     def managed(self, nbytes: int) -> Block:
@@ -136,7 +153,7 @@ class MemoryLibrary(Protocol):
         """Say that only this native stream uses managed memory; None for any."""
 
 
-class MemoryActor(LibraryActor):
+class MemoryActor(SharingActor):
     """Makes the special memory of one context, and looks after its pool."""
 
     library: ClassVar = "memory"
@@ -147,7 +164,7 @@ class MemoryActor(LibraryActor):
     @handles(Managed)
     def managed(self, m: Managed, launch: Launch) -> None:
         """Make it, and have it on the device."""
-        nbytes = _bytes_of(m.infer())
+        nbytes = bytes_of(m.infer())
         array = launch.take_special(self._managed(nbytes, Hints(), launch.seq))
         self.lib.clear(array)
 
@@ -198,7 +215,7 @@ class MemoryActor(LibraryActor):
     @handles(Growing)
     def growing(self, m: Growing, launch: Launch) -> None:
         """Reserve the addresses, and have memory for what is to be there."""
-        memory = self._growing(m.reserved_bytes, _bytes_of(m.infer()), launch.seq)
+        memory = self._growing(m.reserved_bytes, bytes_of(m.infer()), launch.seq)
         self.lib.clear(launch.take_special(memory))
 
     def _growing(self, reserved_bytes: int, nbytes: int, now: int) -> GrowingMemory:
@@ -218,7 +235,7 @@ class MemoryActor(LibraryActor):
         """Have memory for more behind what there is."""
         storage, memory = self._growing_of(m)
         spec = m.infer()
-        nbytes = _bytes_of(spec)
+        nbytes = bytes_of(spec)
         row = nbytes // spec.shape[0] if spec.shape[0] else 0
         if nbytes > memory.reserved_bytes:
             most = memory.reserved_bytes // row
@@ -298,6 +315,8 @@ class MemoryActor(LibraryActor):
 
     def memory_of(self, kind: str, nbytes: int, now: int) -> SpecialMemory:
         """Make memory of a kind of this library again."""
+        if kind == SHARED:
+            return self._shared(nbytes, now)
         if not kind.startswith(MANAGED):
             return self._growing(reserved_of(kind), nbytes, now)
         hints = hints_of(kind)
@@ -309,10 +328,6 @@ class MemoryActor(LibraryActor):
         return memory
 
 
-def _bytes_of(spec: Spec) -> int:
-    return math.prod(spec.shape) * itemsize(spec.dtype)
-
-
 def _is_away(memory: Any) -> bool:
     return isinstance(memory, ManagedMemory) and memory.hints.prefetched == "host"
 
@@ -320,6 +335,8 @@ def _is_away(memory: Any) -> bool:
 def _kind(memory: object) -> str:
     if isinstance(memory, ManagedMemory):
         return "managed memory"
+    if isinstance(memory, SharedMemory):
+        return "shared memory"
     return "growing memory" if isinstance(memory, GrowingMemory) else "pool memory"
 
 

@@ -11,6 +11,7 @@ from accel_lab.libraries.authoring.operand import describe, result
 from accel_lab.libraries.authoring.options import DType, Ints
 from accel_lab.libraries.authoring.shape import require_extents
 from accel_lab.libraries.event import STREAMS
+from accel_lab.libraries.memory.exported import Exported
 
 R = TypeVar("R")
 
@@ -48,7 +49,7 @@ class Description(NamedTuple):
     """What memory a buffer has.
 
     Attributes:
-        kind: "pool", "managed" or "growing".
+        kind: "pool", "managed", "growing" or "shared".
         nbytes: how much of the device's memory it takes, with its views.
         address: where the buffer begins.
         reserved_bytes: how far it may grow; 0 for what does not.
@@ -238,6 +239,56 @@ class Grow(OfMemory[AccelRef], frozen=True, array_like=True, eq=False, tag=597):
             text = f"Grow: length must be an int from {self.x.shape[0]}, for x is"
             raise InvalidArgument(f"{text} {describe(self.x)}, not {self.length!r}")
         return result(self, (self.length, *self.x.shape[1:]), self.x.dtype)
+
+
+class Shared(OfMemory[AccelRef], frozen=True, array_like=True, eq=False, tag=602):
+    """Make a buffer of zeros in memory of its own, which other processes can open by `export`."""
+
+    dtypes: ClassVar = ALL
+    shape: Ints
+    dtype: DType = "float32"
+
+    @property
+    def dtype_key(self) -> str:
+        """The dtype that was given."""
+        return str(self.dtype)
+
+    def infer(self) -> Spec:
+        """Return the shape and dtype that were given."""
+        numpy_dtype(self.dtype)  # refuses what is none
+        return result(self, require_extents("Shared", self.shape), self.dtype)
+
+
+class Export(OfMemory[Exported], frozen=True, array_like=True, eq=False, tag=603):
+    """Return what another process needs to open a shared buffer, once all that writes it is done.
+
+    It holds until the buffer is freed, lost or suspended; who has it open by then keeps the memory.
+    """
+
+    x: AccelRef
+
+
+class Read(OfMemory[AccelRef], frozen=True, array_like=True, eq=False, tag=604):
+    """Make a buffer of what another process has exported, as it is when the device reads it."""
+
+    dtypes: ClassVar = ALL
+    opaque: ClassVar[str] = "it was read from another process; device.checkpoint(ref) keeps it"
+    shape: tuple[int, ...]
+    dtype: str
+    place: tuple[int, ...]
+    handle: bytes
+    card: bytes
+    offset: int
+
+    @property
+    def dtype_key(self) -> str:
+        """The dtype that was given."""
+        return str(self.dtype)
+
+    def infer(self) -> Spec:
+        """Return the shape and dtype that were given."""
+        numpy_dtype(self.dtype)  # refuses what is none
+        return result(self, require_extents("Read", self.shape), self.dtype)
 
 
 class Describe(OfMemory[Description], frozen=True, array_like=True, eq=False, tag=598):

@@ -1,11 +1,14 @@
 """Managed and growing memory as a context has it: what a backend made, and what is known of it."""
 
 import json
+import math
 from typing import Any, Protocol
 
+from accel_lab.compute.arrays.dtypes import itemsize
+from accel_lab.compute.message.operation import Spec
 from accel_lab.libraries.memory.messages import Hints
 
-MANAGED, GROWING = "memory managed", "memory growing"
+MANAGED, GROWING, SHARED = "memory managed", "memory growing", "memory shared"
 
 
 class Block(Protocol):
@@ -81,3 +84,8 @@ def hints_of(kind: str) -> Hints:
 def reserved_of(kind: str) -> int:
     """Return how far growing memory of this kind may grow."""
     return int(kind.removeprefix(GROWING))
+
+
+def bytes_of(spec: Spec) -> int:
+    """Return how much an array of such a shape and dtype has."""
+    return math.prod(spec.shape) * itemsize(spec.dtype)

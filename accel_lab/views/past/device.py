@@ -22,6 +22,8 @@ from accel_lab.journal.entries.entry import TAKEN_BACK, Entry, kind_of
 
 ASKED_FOR = TAKEN_BACK | {ContextReplaced.__name__}
 """How a request fails that somebody wanted ended: that is no fault."""
+_MEMORY = {"Managed": "managed", "Growing": "growing", "Shared": "shared"}
+"""The memory of what a message makes, if it is not the pool's."""
 
 
 class Buffer(NamedTuple):
@@ -101,7 +103,9 @@ class JournalDevice:
                 unlisted += 1
                 continue
             size = math.prod(spec.shape) * itemsize(spec.dtype)
-            blocks.append(Block(tuple(ids), address, size, owner, spec.dtype, tuple(spec.shape)))
+            memory = _MEMORY.get(owner.partition(" #")[0], "pool")
+            rest = owner, spec.dtype, tuple(spec.shape), (), memory
+            blocks.append(Block(tuple(ids), address, size, *rest))
             address += size
         return MemorySampled(
             at=at,

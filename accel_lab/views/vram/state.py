@@ -146,6 +146,8 @@ def _block(block: Block) -> State:
         "what": f"{block.dtype}[{', '.join(map(str, block.shape))}]",
         "bytes": block.nbytes,
     }
+    if block.memory:
+        drawn["memory"] = block.memory
     if block.kept_by:
         drawn["kept"] = list(block.kept_by)
     return drawn

@@ -14,7 +14,7 @@ from accel_lab.views.widget.view import State
 
 ROWS = 20
 """How many blocks are drawn as text and in the table without a front end."""
-_BLOCKS = ("Device", "Variable", "Size", "Array", "Made by", "Generation", "Buffer")
+_BLOCKS = ("Device", "Variable", "Size", "Memory", "Array", "Made by", "Generation", "Buffer")
 _LINES = ("Device", "Variable", "Size", "Array", "Made by")
 _OBJECTS = ("Device", "Object", "Type", "Size", "Gen", "Kept by")
 _DEVICES = (
@@ -27,6 +27,7 @@ _DEVICES = (
     "Lost but kept",
 )
 _NUMBERS = {"Size", "Blocks"}
+_USUAL = ("pool", "workspace")
 _HEAD = "Objects of %%gpu cells; what they hold may be in blocks, too"
 WIDTH = 80
 _WIDE = {"Variable": 20, "Array": 22, "Made by": 16, "Object": 14, "Type": 18, "Kept by": 21}
@@ -56,10 +57,14 @@ def _fitted(columns: Sequence[str], cells: Sequence[str]) -> tuple[str, ...]:
 
 
 def _in_line(row: "_Row") -> tuple[str, ...]:
-    """Return the cells of a line; what is lost says so beside its name."""
-    device, variable, nbytes, array, made_by, generation, _ = row.cells
+    """Return the cells of a line; what is lost says so beside its name, and its memory its array.
+
+    That of most is the pool's, which goes without saying.
+    """
+    device, variable, nbytes, memory_, array, made_by, generation, _ = row.cells
     lost = f"lost: {variable}" if generation.endswith("lost") else variable
-    return device, lost, nbytes, array, made_by
+    what = array if memory_ in ("", *_USUAL) else f"{memory_} {array}"
+    return device, lost, nbytes, what, made_by
 
 
 def html(state: State) -> str:
@@ -101,7 +106,8 @@ def _rows(state: State) -> list[_Row]:
 def _row(device: str, block: State, generation: str) -> _Row:
     ids, owner, nbytes = ", ".join(map(short, block["ids"])), block["owner"], size(block["bytes"])
     called = keeper(block.get("kept", ()), owner)
-    cells = (device, called, nbytes, block["what"], owner, generation, ids)
+    of = block.get("memory", "")
+    cells = (device, called, nbytes, of, block["what"], owner, generation, ids)
     return _Row(block["bytes"], cells)
 
 

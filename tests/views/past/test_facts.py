@@ -27,6 +27,7 @@ from accel_lab.journal.journal import Journal
 from accel_lab.journal.stores.group import Group
 from accel_lab.journal.stores.memory import MemoryStore
 from accel_lab.libraries.array.library import Reshape
+from accel_lab.libraries.memory import Growing, Managed, Shared
 from accel_lab.system import System
 from accel_lab.views.past.differences import Difference, compare
 from accel_lab.views.past.journal import JournalPast
@@ -143,6 +144,17 @@ def test_buffers_lie_one_after_the_other_until_they_are_freed() -> None:
     assert memory.used_bytes == 128
     assert memory.blocks[0].shape == (4, 4)
     assert ids(written.scene(5)) == [(1,), (2,), (3,)]
+
+
+def test_a_block_is_of_the_memory_that_its_message_makes() -> None:
+    written = Written()
+    written.began()
+    written.put(1, 1)
+    for number, kind in ((2, Managed), (3, Shared)):
+        written.message(number, kind, number, [4, 4], "float32")
+    written.message(4, Growing, 4, [4, 4], 8, "float32")
+    kinds = [block.memory for block in written.scene().memory["cpu0"].blocks]
+    assert kinds == ["pool", "managed", "shared", "growing"]
 
 
 def test_a_view_shares_the_block_of_what_it_shows() -> None:

@@ -14,6 +14,7 @@ from accel_lab.backends.cuda.array.complex_order import argsort
 from accel_lab.backends.cuda.array.counting import count_kernel, sum_kernel
 from accel_lab.backends.cuda.array.elementwise import cast_kernel, choice_kernel
 from accel_lab.backends.cuda.array.fused import FusedKernels
+from accel_lab.backends.cuda.array.products import CudaMatmul
 from accel_lab.backends.cuda.device.interop import storage_of
 from accel_lab.backends.cuda.device.narrow_floats import FORMATS
 from accel_lab.compute.arrays.dtypes import numpy_dtype
@@ -64,6 +65,7 @@ class CudaArray:
         self._casts: dict[tuple[str, str], Any] = {}
         self._choose = choice_kernel()
         self.fused = FusedKernels(device)
+        self._products = CudaMatmul(device)
 
     def zeros(self, _: Zeros, out: Any) -> None:
         """Write zeros."""
@@ -125,7 +127,7 @@ class CudaArray:
         dtype: str,
     ) -> None:
         """Write CuPy's function of the same name."""
-        function = getattr(cupy, op)
+        function: Any = self._products.matmul if op == "matmul" else getattr(cupy, op)
         values = [_unsigned(x) for x in map(self._wide, operands, dtypes)]
         if op in _TRUTHS and any(map(_is_complex, values)):
             values = [x != 0 for x in values]  # CuPy has none of complex numbers
@@ -343,6 +345,10 @@ class CudaArray:
         """Return a view."""
         offset = max(-x.shape[m.axis1], min(m.offset, x.shape[m.axis2]))
         return x.diagonal(offset, m.axis1, m.axis2)
+
+    def close(self) -> None:
+        """Destroy what multiplies; waits for the device."""
+        self._products.close()
 
     def _wide(self, x: Any, dtype: str) -> Any:
         """Return what CuPy computes with in place of the bits of narrow floats."""

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from threading import get_ident
 from types import ModuleType
 from typing import Any
+from weakref import WeakSet
 
 import cupy
 import numpy as np
@@ -56,6 +57,7 @@ class CudaDevice:
         self._events: deque[int] = deque()
         self._wait = EventWait(index)
         self._opened: dict[bytes, int] = {}
+        self.shared_files: WeakSet[Any] = WeakSet()  # of memory that others may have open
         self._pinned = PinnedSegments(index)
         self._pinned_pool = PinnedPool(index)
         self._injection = Injection()
@@ -167,6 +169,8 @@ class CudaDevice:
 
     def unkept(self) -> str:
         """Say so where it has memory that CUDA's checkpoint refuses."""
+        if any(one.is_open() for one in self.shared_files):
+            return "another process has memory of it open (CUDA IPC)"
         if self._opened:
             return "it has memory of another process open (CUDA IPC)"
         return "it has managed memory, which the driver moves by itself" if managed.alive() else ""
@@ -372,8 +376,7 @@ class CudaDevice:
 
     def _status(self) -> int:
         """Return the device's own status; a context in error answers every call with it."""
-        status: int = runtime.streamQuery(self.active.ptr)
-        return status
+        return int(runtime.streamQuery(self.active.ptr))
 
     def _here(self) -> AbstractContextManager[Any]:
         """Choose this card: the dispatcher's thread for now, and any other for good.
@@ -397,5 +400,4 @@ class CudaDevice:
 
 
 def _address(data: Any) -> int:
-    address: int = data.__array_interface__["data"][0]
-    return address
+    return int(data.__array_interface__["data"][0])

@@ -8,10 +8,13 @@ from cupy.cuda import runtime
 from accel_lab.backends.cuda.graph.driver import call
 from accel_lab.backends.cuda.memory.growing import CudaGrowingBlock
 from accel_lab.backends.cuda.memory.managed import CudaBlock
+from accel_lab.backends.cuda.memory.shared import CudaSharedBlock
+from accel_lab.compute.machine.loaded_driver import card_id
 from accel_lab.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from accel_lab.backends.cuda.device.device import CudaDevice
+    from accel_lab.libraries.memory.exported import Exported
 
 ADVICE = {
     "set_read_mostly": 1,
@@ -72,6 +75,45 @@ class CudaMemory:
         flag = GLOBAL if stream is None else SINGLE
         own = self._stream() if stream is None else ctypes.c_void_p(stream.ptr)
         call("cuStreamAttachMemAsync", own, block.pointer, ctypes.c_size_t(0), flag)
+
+    def shared(self, nbytes: int) -> CudaSharedBlock:
+        """Make an allocation by itself (cudaMalloc)."""
+        block = CudaSharedBlock(nbytes)
+        self._device.shared_files.add(block.file)
+        return block
+
+    def handle(self, block: CudaSharedBlock, x: Any) -> tuple[bytes, bytes, int]:
+        """Return its handle (cuIpcGetMemHandle) and the card (cuDeviceGetUuid).
+
+        Raises:
+            InvalidArgument: the driver gives none.
+        """
+        found = self._device.export(block.array(x.shape, "uint8") if not x.size else x)
+        card = card_id(self._device.index)
+        if found is None or not card:
+            raise InvalidArgument("Export: the driver gives no handle of memory on this card")
+        return found[0], card, found[1]
+
+    def read(self, source: "Exported", out: Any, stream: Any) -> None:
+        """Copy it on the card, or from a card that is a peer (cudaIpcOpenMemHandle).
+
+        Raises:
+            InvalidArgument: it is memory of the host, or cannot be opened here.
+        """
+        if not source.handle:
+            text = "Read: it is memory of the host"
+            raise InvalidArgument(f"{text}; put what it opens: gpu.put(exported.open().array)")
+        try:
+            base = runtime.ipcOpenMemHandle(source.handle)
+        except runtime.CUDARuntimeError as error:
+            text = f"Read: memory of another process cannot be opened here: {error}"
+            raise InvalidArgument(text) from error
+        try:
+            at, kind = base + source.offset, runtime.memcpyDefault
+            runtime.memcpyAsync(out.data.ptr, at, out.nbytes, kind, stream.ptr)
+            runtime.streamSynchronize(stream.ptr)
+        finally:
+            runtime.ipcCloseMemHandle(base)
 
     def _stream(self) -> Any:
         return ctypes.c_void_p(self._device.active.ptr)

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from accel_lab.compute.arrays.dtypes import itemsize, numpy_dtype
+from accel_lab.compute.machine.memfd_mapping import Mapping
+from accel_lab.compute.shared.shared_file import SharedFile
 from accel_lab.errors import InvalidArgument
 
 _RESERVED = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
@@ -32,13 +34,13 @@ class HostBlock:
     """
 
     def __init__(self, address: int, owner: object) -> None:
-        self._address = address
+        self.address = address
         self._owner = owner
 
     def array(self, shape: tuple[int, ...], dtype: str) -> Any:
         """Return an array at its begin, whose base is no longer than that."""
         nbytes = math.prod(shape) * itemsize(dtype)
-        data = np.asarray(_Part(self._address, nbytes, self._owner))
+        data = np.asarray(_Part(self.address, nbytes, self._owner))
         return data.view(numpy_dtype(dtype)).reshape(shape)
 
 
@@ -90,7 +92,16 @@ class HostGrowingBlock(HostBlock):
         Raises:
             MemoryError: the system has none.
         """
-        length, at = self.missing_bytes(nbytes), self._address + self.mapped_bytes
+        length, at = self.missing_bytes(nbytes), self.address + self.mapped_bytes
         if length and _libc.mprotect(at, length, mmap.PROT_READ | mmap.PROT_WRITE):
             raise MemoryError(os.strerror(ctypes.get_errno()))
         self.mapped_bytes += length
+
+
+class HostSharedBlock(HostBlock):
+    """A file that other processes map."""
+
+    def __init__(self, nbytes: int) -> None:
+        self.nbytes, self.file = nbytes, SharedFile(nbytes)
+        mapping = Mapping(self.file.fd, max(nbytes, 1))
+        super().__init__(mapping.address, mapping)

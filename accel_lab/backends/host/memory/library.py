@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from accel_lab.backends.host.memory.blocks import HostBlock, HostGrowingBlock
+from accel_lab.backends.host.memory.blocks import HostBlock, HostGrowingBlock, HostSharedBlock
+from accel_lab.errors import InvalidArgument
+from accel_lab.libraries.memory.exported import Exported, OpenedOnHost
 
 
 class HostMemory:
@@ -34,3 +36,23 @@ class HostMemory:
 
     def attach(self, block: HostBlock, stream: object) -> None:
         """Do nothing: there is one stream."""
+
+    def shared(self, nbytes: int) -> HostSharedBlock:
+        """Make memory of a file that other processes can map."""
+        return HostSharedBlock(nbytes)
+
+    def handle(self, block: HostSharedBlock, x: Any) -> tuple[bytes, bytes, int]:
+        """Return where an array begins; the file is all that is needed."""
+        return b"", b"", x.__array_interface__["data"][0] - block.address
+
+    def read(self, source: Exported, out: Any, stream: object) -> None:
+        """Copy it from the file.
+
+        Raises:
+            InvalidArgument: it is memory of a card.
+        """
+        del stream
+        if source.handle:
+            text = "Read: it is memory of a card, and this device is on the host"
+            raise InvalidArgument(f"{text}; open it in a process that uses the card")
+        np.copyto(out, OpenedOnHost(source).array.view(out.dtype))

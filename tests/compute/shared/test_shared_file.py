@@ -1,0 +1,106 @@
+"""Files that other processes open: who has one open, and what was given back."""
+
+import contextlib
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from accel_lab.compute.shared.lingering import Lingering
+from accel_lab.compute.shared.shared_file import OpenedFile, SharedFile
+from accel_lab.compute.shared.shared_flag import FlagPlace, SharedFlag, State
+from accel_lab.errors import OwnerGone
+
+ROUNDS = 300
+
+
+def test_it_stays_as_long_as_somebody_has_it_open() -> None:
+    file = SharedFile(10)
+    os.pwrite(file.fd, b"contents", 0)
+    first, second = OpenedFile(file.place), OpenedFile(file.place)
+    assert os.pread(second.fd, 8, 0) == b"contents"
+    assert not file.close()
+    first.close()
+    assert file.is_open()
+    del second
+    assert not file.is_open()
+    OpenedFile(file.place).close()
+    assert file.close()
+    assert file.close()
+    with pytest.raises(OwnerGone, match="does not share this any more"):
+        OpenedFile(file.place)
+
+
+def test_the_number_of_a_file_or_a_process_may_be_anothers_by_now() -> None:
+    file = SharedFile(1)
+    other = file.place._replace(inode=file.place.inode + 1)
+    with pytest.raises(OwnerGone, match="does not share"):
+        OpenedFile(other)
+    with pytest.raises(OwnerGone, match=f"process {os.getpid()}, which shared this, has ended"):
+        OpenedFile(file.place._replace(began=file.place.began - 1))
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    with pytest.raises(OwnerGone) as caught:
+        OpenedFile(file.place._replace(pid=ended.pid))
+    assert caught.value.pid == ended.pid
+
+
+def test_nobody_has_open_what_was_given_back() -> None:
+    """However the two meet."""
+    for _ in range(ROUNDS):
+        file, opened = SharedFile(1), list[OpenedFile]()
+        both = threading.Barrier(2)
+
+        def take(file: SharedFile = file, opened: list[OpenedFile] = opened) -> None:
+            both.wait()  # noqa: B023 - it runs in this round
+            with contextlib.suppress(OwnerGone):
+                opened.append(OpenedFile(file.place))
+
+        taking = threading.Thread(target=take)
+        taking.start()
+        both.wait()
+        given_back = file.close()
+        taking.join()
+        assert given_back != bool(opened)
+
+
+def test_who_opens_it_just_before_it_is_given_back_learns_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    file, opening = SharedFile(1), os.open
+
+    def late(path: str, flags: int) -> int:
+        fd = opening(path, flags)
+        assert file.close(), "it has no lock yet"
+        return fd
+
+    monkeypatch.setattr(os, "open", late)
+    with pytest.raises(OwnerGone, match="does not share this any more"):
+        OpenedFile(file.place)
+
+
+def test_memory_is_kept_for_those_who_have_it_open() -> None:
+    kept, file, memory = Lingering(), SharedFile(1), [1]
+    opened = OpenedFile(file.place)
+    kept.let_go(file, memory, 100)
+    kept.let_go(SharedFile(1), memory, 50)
+    assert (kept.nbytes, kept.sweep()) == (100, 0)
+    opened.close()
+    assert (kept.sweep(), kept.nbytes) == (100, 0)
+
+
+def test_a_flag_says_what_it_was_told_last() -> None:
+    flag = SharedFlag()
+    opened = FlagPlace(flag.place).open()
+    assert not opened.query()
+    with pytest.raises(TimeoutError, match=r"within 0\.01 s"):
+        opened.wait(0.01)
+    later = threading.Timer(0.02, flag.say, [State.REACHED])
+    later.start()
+    opened.wait(60)
+    assert opened.query()
+    flag.say(State.LOST)
+    with pytest.raises(OwnerGone, match="has lost the event"):
+        opened.wait()
