@@ -1,4 +1,4 @@
-// How devices reach each other, as plain nodes: a table from each to each, the darker the faster, and the islands.
+// How devices reach each other, as plain nodes: a table from each to each, the stronger the colour the faster, and the islands.
 
 import { h } from "../shared/dom.js";
 import { plural } from "../shared/format.js";
@@ -86,7 +86,7 @@ function topologyCell(cell, from, to) {
 function topologyNotes({ islands, measured, stale }) {
   return [
     `${plural(islands.length, "island")}: ${islands.map((names) => names.join(", ")).join("; ")}`,
-    measured ? `Measured with ${measured}, by the wall clock; the darker the faster.` : "Not measured: lab.topology.measure() copies between all of them.",
+    measured ? `Measured with ${measured}, by the wall clock; the stronger the colour, the faster.` : "Not measured: lab.topology.measure() copies between all of them.",
     stale > 0 && "Stale figures are of a context that is no more: lab.topology.measure(anew=False).",
   ].filter(Boolean);
 }
