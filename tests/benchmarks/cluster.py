@@ -60,6 +60,14 @@ def rows(device: Device) -> Iterator[tuple[str, float]]:
         yield f"get {mib} MiB, MiB/s", mib / median_s(ref.get, ROUNDS)
 
 
+def node(backend: str, card: str) -> dict[str, Any]:
+    """Return what a node of Ray's has."""
+    has: dict[str, Any] = {"num_cpus": 1, "object_store_memory": STORE_BYTES}
+    if backend == "cuda":
+        has |= {"num_gpus": 1, "env_vars": {"CUDA_VISIBLE_DEVICES": card}}
+    return has
+
+
 def main() -> None:
     """Print a table for a page."""
     import ray
@@ -70,14 +78,8 @@ def main() -> None:
     backend = parser.parse_args().backend
     cluster = Cluster()
     try:
-        for card in ("0", "1"):
-            found = {"num_gpus": 1, "env_vars": {"CUDA_VISIBLE_DEVICES": card}}
-            cluster.add_node(
-                num_cpus=1,
-                object_store_memory=STORE_BYTES,
-                include_dashboard=False,
-                **(found if backend == "cuda" else {}),
-            )
+        cluster.add_node(**node(backend, "0"), include_dashboard=False)
+        cluster.add_node(**node(backend, "1"))
         ray.init(address=cluster.address, log_to_driver=False, logging_level="error")
         with System(backend, cluster="ray", journal=None, recover="stale") as lab:
             here, there = (dict(rows(device)) for device in lab.devices)

@@ -232,7 +232,7 @@ def table(rows: list[dict[str, Any]]) -> str:
         cells.append(f"{one['peer_gb_s']:.3g}" if "ratio" in one else "")
         cells.append(f"{one['ratio']:.2f}" if "ratio" in one else "")
         cells.append(f"≥ {one['goal']:.3g}" if "goal" in one else "")
-        cells.append({True: "yes", False: "**no**"}.get(one.get("met"), ""))
+        cells.append(("yes" if one["met"] else "**no**") if "met" in one else "")
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 

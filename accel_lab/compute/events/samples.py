@@ -275,10 +275,10 @@ class WorldsSampled(Event, frozen=True):
 
 
 class PeersSampled(Event, frozen=True):
-    """The links between the devices of a system, of each ordered pair.
+    """How the devices of a system reach each other, and what was measured of that.
 
-    `islands` are the devices in groups of which each reaches the others. While the links are not
-    known yet there are none of either.
+    `links` are of each ordered pair; `islands` are the devices in groups of which each reaches the
+    others. There are none of either while the links are not known yet.
     """
 
     devices: tuple[str, ...]

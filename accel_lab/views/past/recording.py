@@ -542,15 +542,16 @@ def _told(fact: Event) -> str:
         return f"{fact.source}: {len(fact.readings)} readings"
     if isinstance(fact, WorldsSampled):
         return ", ".join(f"{one.name} {one.state}, epoch {one.epoch}" for one in fact.worlds)
-    beside = isinstance(fact, PatternsSampled | PeersSampled)
-    return _told_beside(fact) if beside else _told_by_fields(fact)
+    return _told_beside(fact)
 
 
-def _told_beside(fact: PatternsSampled | PeersSampled) -> str:
+def _told_beside(fact: Event) -> str:
     if isinstance(fact, PatternsSampled):
         return ", ".join(f"{one.name} {one.answered} answered" for one in fact.patterns)
-    measured = sum(1 for one in fact.links if one.gb_per_s)
-    return f"{len(fact.links)} links, {measured} measured"
+    if isinstance(fact, PeersSampled):
+        measured = sum(1 for one in fact.links if one.gb_per_s)
+        return f"{len(fact.links)} links, {measured} measured"
+    return _told_by_fields(fact)
 
 
 def _told_by_fields(fact: Event) -> str:

@@ -33,7 +33,8 @@ def topology(lab: Lab | Source, *, rate_hz: float = DEFAULT_HZ) -> TopologyView:
     """Return how the devices of a system reach each other; display it as the last value of a cell.
 
     A row is from a device, a column is to one: the link, and how fast `lab.topology.measure()`
-    found it, the stronger the colour the faster. With a new context of a device its figures are stale.
+    found it, the stronger the colour the faster. With a new context of a device its figures are
+    stale.
 
     Parameters:
         lab: the system, or a recording of one.

@@ -20,8 +20,8 @@ def peers(
         near = "gpu2" not in pair
         look = PeerLook(*pair, "18 NVLink" if near else "SYS, not reachable", near)
         if speed := (speeds or {}).get(pair):
-            figure = speed, 64 << 20, "ipc" if near else "staged", pair in stale
-            look = PeerLook(*pair, look.link, near, *figure)
+            way = "ipc" if near else "staged"
+            look = PeerLook(*pair, look.link, near, speed, 64 << 20, way, pair in stale)
         looks.append(look)
     islands = (("gpu0", "gpu1"), ("gpu2",))
     return PeersSampled(at=at, devices=GPUS, islands=islands, links=tuple(looks))
