@@ -1,6 +1,7 @@
 """The topology view as lines of text and as a semantic table."""
 
 from collections.abc import Iterator
+from html import escape
 
 from accel_lab.display.counts import counted
 from accel_lab.display.table import WIDTH, as_html, as_text
@@ -21,9 +22,9 @@ def text(state: State) -> str:
 def html(state: State) -> str:
     """Draw a state as a table, and a paragraph for the rest."""
     if "rows" not in state:
-        return f"<p>{_caption(state)}</p>"
+        return f"<p>{escape(_caption(state))}</p>"
     table = as_html(_caption(state), (HEAD, *state["devices"]), _rows(state))
-    return table + "".join(f"<p>{said}</p>" for said in sentences(state))
+    return table + "".join(f"<p>{escape(said)}</p>" for said in sentences(state))
 
 
 def sentences(state: State) -> Iterator[str]:
