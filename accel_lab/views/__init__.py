@@ -33,6 +33,8 @@ from accel_lab.views.supervision import SupervisionView as SupervisionView
 from accel_lab.views.supervision import supervision as supervision
 from accel_lab.views.timeline import TimelineView as TimelineView
 from accel_lab.views.timeline import timeline as timeline
+from accel_lab.views.topology.view import TopologyView as TopologyView
+from accel_lab.views.topology.view import topology as topology
 from accel_lab.views.training.view import TrainingView as TrainingView
 from accel_lab.views.training.view import training as training
 from accel_lab.views.tree import TreeView as TreeView

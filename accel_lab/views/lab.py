@@ -26,6 +26,7 @@ from accel_lab.views.scene.observer import Lab, Source, Want
 from accel_lab.views.scene.scene import Scene
 from accel_lab.views.supervision import SupervisionView
 from accel_lab.views.timeline import TimelineView
+from accel_lab.views.topology.view import TopologyView
 from accel_lab.views.training.view import TrainingView
 from accel_lab.views.tree import TreeView
 from accel_lab.views.values.view import ValuesView
@@ -45,11 +46,12 @@ PARTS: tuple[type[View], ...] = (
     TrainingView,
     ValuesView,
     CollectivesView,
+    TopologyView,
     PatternsView,
     AgentsView,
     JournalView,
 )
-"""In the order in which they are read; the last only of what can be looked back at, and the five
+"""In the order in which they are read; the last only of what can be looked back at, and the six
 before it only of a system that has something to show in them."""
 
 
@@ -99,6 +101,7 @@ class LabView(View):
             TrainingView.name: bool(scene.trainings.runs),
             ValuesView.name: bool(scene.observations.series),
             CollectivesView.name: bool(scene.worlds.shown()),
+            TopologyView.name: scene.peers is not None and scene.peers.is_measured,
             PatternsView.name: bool(scene.patterns),
             AgentsView.name: any(one.ways for one in scene.patterns),
         }

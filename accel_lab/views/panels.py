@@ -28,6 +28,7 @@ from accel_lab.views.patterns.view import PatternsView
 from accel_lab.views.sidebar import SidebarView
 from accel_lab.views.supervision import SupervisionView
 from accel_lab.views.timeline import TimelineView
+from accel_lab.views.topology.view import TopologyView
 from accel_lab.views.training.view import TrainingView
 from accel_lab.views.tree import TreeView
 from accel_lab.views.values.view import ValuesView
@@ -54,6 +55,7 @@ KINDS: dict[str, Callable[[System], View]] = {
     "sidebar": SidebarView,
     "supervision": SupervisionView,
     "timeline": TimelineView,
+    "topology": TopologyView,
     "training": TrainingView,
     "tree": TreeView,
     "values": ValuesView,

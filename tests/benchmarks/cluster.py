@@ -1,10 +1,12 @@
 """What a device of another node costs, beside one of this machine: asks, puts and gets over Ray.
 
-    python -m tests.benchmarks.cluster
+    python -m tests.benchmarks.cluster [--backend cuda]
 
-Starts Ray's own cluster of two nodes on this machine, so no network is in it.
+Starts Ray's own cluster of two nodes on this machine, so no network is in it. On
+`cuda` each node has one of two cards.
 """
 
+import argparse
 import statistics
 import sys
 import time
@@ -58,17 +60,28 @@ def rows(device: Device) -> Iterator[tuple[str, float]]:
         yield f"get {mib} MiB, MiB/s", mib / median_s(ref.get, ROUNDS)
 
 
+def node(backend: str, card: str) -> dict[str, Any]:
+    """Return what a node of Ray's has."""
+    has: dict[str, Any] = {"num_cpus": 1, "object_store_memory": STORE_BYTES}
+    if backend == "cuda":
+        has |= {"num_gpus": 1, "env_vars": {"CUDA_VISIBLE_DEVICES": card}}
+    return has
+
+
 def main() -> None:
     """Print a table for a page."""
     import ray
     from ray.cluster_utils import Cluster
 
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--backend", default="host", choices=("host", "cuda"))
+    backend = parser.parse_args().backend
     cluster = Cluster()
-    cluster.add_node(num_cpus=1, object_store_memory=STORE_BYTES, include_dashboard=False)
-    cluster.add_node(num_cpus=1, object_store_memory=STORE_BYTES)
     try:
+        cluster.add_node(**node(backend, "0"), include_dashboard=False)
+        cluster.add_node(**node(backend, "1"))
         ray.init(address=cluster.address, log_to_driver=False, logging_level="error")
-        with System("host", cluster="ray", journal=None, recover="stale") as lab:
+        with System(backend, cluster="ray", journal=None, recover="stale") as lab:
             here, there = (dict(rows(device)) for device in lab.devices)
         lines = ["| what | this machine | another node |", "|---|---|---|"]
         lines += [f"| {what} | {here[what]:,.0f} | {there[what]:,.0f} |" for what in here]

@@ -175,6 +175,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
             "sidebar",
             "supervision",
             "timeline",
+            "topology",
             "training",
             "tree",
             "values",

@@ -72,8 +72,8 @@ def test_columns_of_all_parts_travel_as_one(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(view.parts["timeline"], "pack", lambda _: b"slices--")
     monkeypatch.setattr(view.parts["health"], "pack", lambda _: b"readings--------")
     packed = view.pack(scene)
-    assert struct.unpack_from("<11d", packed) == (0, 0, 8, 0, 0, 16, 0, 0, 0, 0, 0)
-    assert packed[88:] == b"slices--readings--------"
+    assert struct.unpack_from("<12d", packed) == (0, 0, 8, 0, 0, 16, 0, 0, 0, 0, 0, 0)
+    assert packed[96:] == b"slices--readings--------"
 
 
 def test_the_tree_says_of_memory_what_the_blocks_do() -> None:

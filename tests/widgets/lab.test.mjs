@@ -15,6 +15,7 @@ import { LAB_WIDE_PX, labColumns, labTabKey } from "../../widgets/lab/layout.js"
 import { labPacks } from "../../widgets/lab/mount.js";
 import { drawPatterns, patternsView } from "../../widgets/patterns/draw.js";
 import { LAB_PARTS } from "../../widgets/lab/parts.js";
+import { drawTopology, topologyView } from "../../widgets/topology/draw.js";
 import { html as treeHtml } from "../../widgets/tree/tree.js";
 
 const TREE = { root: { name: "lab", kind: "system", state: "running", children: [{ name: "gpu0", kind: "device", state: "running" }, { name: "gpu1", kind: "device", state: "running" }, { name: "mine", kind: "actor", state: "running" }] }, closed: false };
@@ -41,16 +42,17 @@ const STATE = {
 const bar = (state, more = {}) => toHtml(...drawLabBar(state, { selection: null, span: null, paused: false, stale: null, replay: null, ...more }).filter(Boolean));
 
 test("every part has a name, a title and what mounts it", () => {
-  assert.deepEqual(LAB_PARTS.map(({ name }) => name), ["tree", "supervision", "timeline", "kernels", "vram", "health", "training", "values", "collectives", "patterns", "agents", "journal"]);
+  assert.deepEqual(LAB_PARTS.map(({ name }) => name), ["tree", "supervision", "timeline", "kernels", "vram", "health", "training", "values", "collectives", "topology", "patterns", "agents", "journal"]);
   for (const { title, mount } of LAB_PARTS) assert.ok(title && typeof mount === "function");
 });
 
 test("a part that the past may be without says so, and leaves no live state there", () => {
   const may = LAB_PARTS.filter(({ absent }) => absent);
-  assert.deepEqual(may.map(({ name }) => name), ["training", "values", "collectives", "patterns", "agents"]);
+  assert.deepEqual(may.map(({ name }) => name), ["training", "values", "collectives", "topology", "patterns", "agents"]);
   assert.match(toHtml(...drawCollectives(may[2].absent({ closed: false }), collectivesView())), /No world was seen then\./);
-  assert.match(toHtml(...drawPatterns(may[3].absent({ closed: false }), patternsView())), /No pattern was seen then\./);
-  assert.match(toHtml(...drawAgents(may[4].absent({ closed: false }), agentsView())), /No graph was seen then\./);
+  assert.match(toHtml(...drawTopology(may[3].absent({ closed: false }), topologyView())), /Nobody looked at the links then\./);
+  assert.match(toHtml(...drawPatterns(may[4].absent({ closed: false }), patternsView())), /No pattern was seen then\./);
+  assert.match(toHtml(...drawAgents(may[5].absent({ closed: false }), agentsView())), /No graph was seen then\./);
 });
 
 test("the bar says whose lab it is and that it is live", () => {

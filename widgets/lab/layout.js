@@ -4,10 +4,10 @@
 export const LAB_WIDE_PX = 900;
 
 const LAB_WIDE = [
-  [["timeline"], ["kernels", "training", "values", "collectives", "patterns", "agents", "journal"]],
+  [["timeline"], ["kernels", "training", "values", "collectives", "topology", "patterns", "agents", "journal"]],
   [["tree"], ["vram"], ["supervision", "health"]],
 ];
-const LAB_NARROW = [[["timeline"], ["tree"], ["supervision", "kernels", "vram", "health", "training", "values", "collectives", "patterns", "agents", "journal"]]];
+const LAB_NARROW = [[["timeline"], ["tree"], ["supervision", "kernels", "vram", "health", "training", "values", "collectives", "topology", "patterns", "agents", "journal"]]];
 
 /**
  * The columns of a lab that is `width` pixels wide: lists of panes {key, names}.

@@ -10,6 +10,7 @@ import { mountKernels } from "../kernels/mount.js";
 import { mountPatterns } from "../patterns/mount.js";
 import { mountSupervision } from "../supervision/mount.js";
 import { mountTimeline } from "../timeline/mount.js";
+import { mountTopology } from "../topology/mount.js";
 import { mountTraining } from "../training/mount.js";
 import { mountTree } from "../tree/mount.js";
 import { mountValues } from "../values/mount.js";
@@ -25,6 +26,7 @@ export const LAB_PARTS = [
   { name: "training", title: "Training", mount: mountTraining, absent: ({ closed }) => ({ lab: "", runs: [], closed, past: true }) },
   { name: "values", title: "Values", mount: mountValues, absent: ({ closed }) => ({ lab: "", series: [], closed, past: true }) },
   { name: "collectives", title: "Collectives", mount: mountCollectives, absent: ({ closed }) => ({ lab: "", worlds: [], closed, past: true }) },
+  { name: "topology", title: "Peers", mount: mountTopology, absent: ({ closed }) => ({ lab: "", devices: [], closed, past: true }) },
   { name: "patterns", title: "Patterns", mount: mountPatterns, absent: ({ closed }) => ({ lab: "", patterns: [], closed, past: true }) },
   { name: "agents", title: "Agents", mount: mountAgents, absent: ({ closed }) => ({ lab: "", agents: [], closed, past: true }) },
   { name: "journal", title: "Journal", mount: mountJournal, pins: true },

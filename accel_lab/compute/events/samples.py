@@ -180,6 +180,28 @@ class WorldLook(msgspec.Struct, frozen=True, array_like=True, gc=False):
     link_gb_s: float = 0.0
 
 
+class PeerLook(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What is known from one device to another one.
+
+    Attributes:
+        link: how the one reaches the other's memory, as `18 NVLink`.
+        reachable: whether it does.
+        gb_per_s: of the fastest copy that was measured, in 10**9 bytes a second; 0 before one was.
+        nbytes: how large the measured copies were.
+        way: how they went.
+        stale: whether one of the two has another context since.
+    """
+
+    source: str
+    target: str
+    link: str
+    reachable: bool
+    gb_per_s: float = 0.0
+    nbytes: int = 0
+    way: str = ""
+    stale: bool = False
+
+
 class TreeSampled(Event, frozen=True):
     """Every actor of a system, as it was."""
 
@@ -253,6 +275,23 @@ class WorldsSampled(Event, frozen=True):
     """The worlds of a system that are in use, and what is under way in each."""
 
     worlds: tuple[WorldLook, ...]
+
+
+class PeersSampled(Event, frozen=True):
+    """How the devices of a system reach each other, and what was measured of that.
+
+    `links` are of each ordered pair; `islands` are the devices in groups of which each reaches the
+    others. There are none of either while the links are not known yet.
+    """
+
+    devices: tuple[str, ...]
+    islands: tuple[tuple[str, ...], ...] = ()
+    links: tuple[PeerLook, ...] = ()
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether there is a figure of any pair."""
+        return any(one.gb_per_s for one in self.links)
 
 
 class ValuesSeen(Event, frozen=True):

@@ -7,11 +7,15 @@ is stale, and says so, until it is measured again.
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from itertools import permutations
 from operator import methodcaller
 from typing import Any, NamedTuple, Self
 
+import msgspec
+
 from accel_lab.compute.device import Device
+from accel_lab.compute.events.samples import PeerLook, PeersSampled
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.builtin import Allocate
 from accel_lab.compute.message.validation import require_bytes, require_count
@@ -23,6 +27,8 @@ from accel_lab.uncopied import Uncopied
 
 MEASURED_BYTES = 64 << 20
 ROUNDS = 3
+FIRST_S = 0.3
+"""How long the first look waits for the links; later ones take what is known."""
 LIMIT_S = 120.0
 """How long one copy of a measurement may take."""
 
@@ -69,6 +75,8 @@ class P2pTopology(Uncopied):
         self._lock = threading.Lock()
         self._links: tuple[tuple[int, ...], Links] = (), {}
         self._measured: dict[tuple[str, str], _Measured] = {}
+        self._sought: tuple[int, ...] = ()
+        self._looked: tuple[object, PeersSampled] | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -97,7 +105,7 @@ class P2pTopology(Uncopied):
 
         The backend is asked for it again when a device has a new context. May block for that.
         """
-        now = tuple([device.generation for device in self._devices])
+        now = self._generations()
         then, links = self._links
         if now != then:
             links = self._ask()
@@ -132,15 +140,7 @@ class P2pTopology(Uncopied):
     @property
     def islands(self) -> tuple[tuple[str, ...], ...]:
         """The devices in groups of which each reaches the others, if need be by others of them."""
-        links, left, found = self.links, list(self.names), []
-        while left:
-            island = [left.pop(0)]
-            for one in island:  # it grows meanwhile
-                near = [b for b in left if links[one, b].reachable or links[b, one].reachable]
-                island += near
-                left = [b for b in left if b not in near]
-            found.append(tuple([name for name in self.names if name in island]))
-        return tuple(found)
+        return _islands(self.names, self.links)
 
     @property
     def copies(self) -> list[Taken]:
@@ -202,6 +202,44 @@ class P2pTopology(Uncopied):
             return None
         return measured.figure._replace(stale=measured.generations != (a.generation, b.generation))
 
+    def look(self) -> PeersSampled:
+        """Return what is known; any thread, waits for the links 0.3 s at most, and the first time.
+
+        Those of new contexts are asked for in a thread, and come with a later call: a driver may
+        hang just when somebody wants to know why. Until then it has those of the old ones.
+        """
+        now = self._generations()
+        if now not in (self._links[0], self._sought):
+            is_first, self._sought = not self._sought, now
+            seeker = threading.Thread(target=self._seek, name="accel_lab peers", daemon=True)
+            seeker.start()
+            seeker.join(FIRST_S if is_first else 0.0)
+        then, links = self._links
+        with self._lock:
+            key = now, then, tuple(self._measured.values())
+        if self._looked is None or self._looked[0] != key:
+            self._looked = key, self._sample(links)
+        return msgspec.structs.replace(self._looked[1], at=time.time())
+
+    def _sample(self, links: Links) -> PeersSampled:
+        names = self.names
+        if not links:
+            return PeersSampled(devices=names)
+        looks = []
+        for (source, target), link in links.items():
+            look = PeerLook(source, target, link.text, link.reachable)
+            if figure := self.bandwidth(source, target):
+                look = msgspec.structs.replace(look, **figure._asdict())
+            looks.append(look)
+        return PeersSampled(devices=names, islands=_islands(names, links), links=tuple(looks))
+
+    def _seek(self) -> None:
+        with suppress(Exception):  # the driver does not answer; who asks for the links is told
+            self.links  # noqa: B018 - asks for them, and keeps them
+
+    def _generations(self) -> tuple[int, ...]:
+        return tuple([device.generation for device in self._devices])
+
     def _is_open(self, source: Device, target: Device) -> bool:
         figure = self.bandwidth(source, target)
         return figure is None or figure.stale
@@ -243,6 +281,18 @@ class P2pTopology(Uncopied):
         """Give a notebook the table and the heat map."""
         html = drawing.html(self.names, self._cells(), self.islands, self.copies)
         return {"text/plain": repr(self), "text/html": html}
+
+
+def _islands(names: Sequence[str], links: Links) -> tuple[tuple[str, ...], ...]:
+    left, found = list(names), []
+    while left:
+        island = [left.pop(0)]
+        for one in island:  # it grows meanwhile
+            near = [b for b in left if links[one, b].reachable or links[b, one].reachable]
+            island += near
+            left = [b for b in left if b not in near]
+        found.append(tuple([name for name in names if name in island]))
+    return tuple(found)
 
 
 def _filled(device: Device, nbytes: int) -> AccelRef:

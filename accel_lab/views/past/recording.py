@@ -21,6 +21,7 @@ from accel_lab.compute.events.patterns import PatternsSampled
 from accel_lab.compute.events.samples import (
     HealthSampled,
     MemorySampled,
+    PeersSampled,
     SystemEnded,
     TreeSampled,
     WorkTraced,
@@ -51,7 +52,7 @@ FAULTS = (
 UNSURE = (ActorRestarted, ActorStopped, facts.ContextLost, facts.RequestFailed)
 """Of these each says by itself whether it is one."""
 PIECE_BYTES = 4 << 20
-COVERING = (TreeSampled, MemorySampled, PatternsSampled)
+COVERING = (TreeSampled, MemorySampled, PatternsSampled, PeersSampled)
 """What one of these says of a generation, the next says anew."""
 Cover = tuple[type[Event], str, int] | None
 _END = b'{"end":'
@@ -342,7 +343,7 @@ class Recorder(Uncopied):
         for fact in retell(self._observer.look()):
             self.take(fact)
         if not self._ended:
-            self._observer.want(self, ("memory", "work", "health", "patterns"))
+            self._observer.want(self, ("memory", "work", "health", "patterns", "peers"))
             self._observer.followers.append(self.take)
         self._flush()
 
@@ -541,11 +542,16 @@ def _told(fact: Event) -> str:
         return f"{fact.source}: {len(fact.readings)} readings"
     if isinstance(fact, WorldsSampled):
         return ", ".join(f"{one.name} {one.state}, epoch {one.epoch}" for one in fact.worlds)
-    return _told_of_patterns(fact) if isinstance(fact, PatternsSampled) else _told_by_fields(fact)
+    return _told_beside(fact)
 
 
-def _told_of_patterns(fact: PatternsSampled) -> str:
-    return ", ".join(f"{one.name} {one.answered} answered" for one in fact.patterns)
+def _told_beside(fact: Event) -> str:
+    if isinstance(fact, PatternsSampled):
+        return ", ".join(f"{one.name} {one.answered} answered" for one in fact.patterns)
+    if isinstance(fact, PeersSampled):
+        measured = sum(1 for one in fact.links if one.gb_per_s)
+        return f"{len(fact.links)} links, {measured} measured"
+    return _told_by_fields(fact)
 
 
 def _told_by_fields(fact: Event) -> str:

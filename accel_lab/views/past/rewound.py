@@ -77,6 +77,7 @@ class Rewound:
         scene.trainings = live.trainings.until(moment)
         scene.observations = live.observations.until(moment)
         scene.patterns = self._seen.patterns(moment)
+        scene.peers = self._seen.peers(moment)
         scene.health = self._seen.health(moment)
         if scene.health:
             scene.unrecorded.pop("health", None)

@@ -38,10 +38,16 @@ from accel_lab.views.scene.scene import FACT_TYPES, NEWS_TYPES, Scene
 from accel_lab.views.scene.seen import Seen
 from accel_lab.views.scene.worlds import HEALING_TYPES
 
-Want = Literal["memory", "work", "health", "patterns"]
+Want = Literal["memory", "work", "health", "patterns", "peers"]
 """What is sampled only while a view needs it; the tree always is."""
 
-EVERY_S: dict[Want, float] = {"memory": 0.5, "work": 0.1, "health": 1.0, "patterns": 0.0}
+EVERY_S: dict[Want, float] = {
+    "memory": 0.5,
+    "work": 0.1,
+    "health": 1.0,
+    "patterns": 0.0,
+    "peers": 0.0,
+}
 
 
 ANSWER_S = 1.0
@@ -193,6 +199,7 @@ class Observer(Uncopied):
             self._take(worlds)
         if self._is_due("patterns", now):
             self._see_patterns(lab)
+        self._see_peers(lab, tree, now)
         for news in self._beside_work(tree):
             self._take(news)
         if self._is_due("health", now):
@@ -205,6 +212,12 @@ class Observer(Uncopied):
         looked = looks(lab.events)
         if looked or self.scene.patterns:
             self._take(PatternsSampled(patterns=looked))
+
+    def _see_peers(self, lab: Lab, tree: Node, now: float) -> None:
+        """Take the links between devices where they are wanted, and there are several."""
+        several = sum(node.kind == "device" for node in tree.children) > 1
+        if several and self._is_due("peers", now) and hasattr(lab, "topology"):
+            self._take(lab.topology.look())
 
     def _beside_work(self, tree: Node) -> Iterator[LevelsSampled | NotebookSampled]:
         """Yield what is new of the notebook, and of how much memory is used."""

@@ -42,12 +42,14 @@ def recap(scene: Scene) -> Iterator[Event]:
 
 
 def beside_devices(scene: Scene) -> Iterator[Event]:
-    """Yield what is known of worlds, trainers, chosen arrays and patterns."""
+    """Yield what is known of worlds, trainers, chosen arrays, patterns and links."""
     yield from scene.worlds.facts(scene.at)
     yield from scene.trainings.facts()
     yield from scene.observations.facts()
     if scene.patterns:
         yield PatternsSampled(at=scene.at, patterns=scene.patterns)
+    if scene.peers is not None:
+        yield scene.peers
 
 
 def beside_work(

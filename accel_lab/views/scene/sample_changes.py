@@ -6,12 +6,15 @@ from accel_lab.actor.events import Event
 from accel_lab.compute.events.patterns import PatternsSampled
 from accel_lab.compute.events.samples import (
     MemorySampled,
+    PeersSampled,
     TreeSampled,
     WorkTraced,
     WorldsSampled,
 )
 
-REPEATING = TreeSampled | MemorySampled | WorkTraced | WorldsSampled | PatternsSampled
+REPEATING = (
+    TreeSampled | MemorySampled | WorkTraced | WorldsSampled | PatternsSampled | PeersSampled
+)
 """What is sampled many times a second, also while nothing happens."""
 
 

@@ -37,6 +37,7 @@ from accel_lab.compute.events.samples import (
     LevelsSampled,
     MemorySampled,
     NotebookSampled,
+    PeersSampled,
     Slice,
     SystemEnded,
     TreeSampled,
@@ -86,6 +87,7 @@ Sample = (
     | NotebookSampled
     | WorldsSampled
     | PatternsSampled
+    | PeersSampled
     | CollectiveEnded
     | StepTrained
     | ValuesSeen
@@ -93,7 +95,7 @@ Sample = (
 )
 """What a system looks like, and what happens so often that a slow reader may lose some."""
 
-Beside = NotebookSampled | LevelsSampled | PatternsSampled | StepTrained | ValuesSeen
+Beside = NotebookSampled | LevelsSampled | PatternsSampled | PeersSampled | StepTrained | ValuesSeen
 """What is drawn beside the work."""
 
 Topic = Literal[
@@ -133,6 +135,7 @@ class Scene:
         levels: the used memory of each device, in bytes, from when on: what changed alone.
         worlds: the worlds, and the collective operations in them.
         patterns: the patterns and agents, as they were last seen.
+        peers: the links between the devices; None before they were seen.
         trainings: the trainers, and the curves of their steps.
         observations: what chosen arrays held, look by look.
         unrecorded: of a moment in the past, what nothing tells of it, each with the reason.
@@ -158,6 +161,7 @@ class Scene:
         self.levels: dict[str, deque[tuple[float, int]]] = {}
         self.worlds = Worlds()
         self.patterns: tuple[PatternLook, ...] = ()
+        self.peers: PeersSampled | None = None
         self.trainings = Trainings()
         self.observations = Observations()
         self.unrecorded: dict[Topic, str] = {}
@@ -216,6 +220,8 @@ class Scene:
             self.trainings.take(sample)
         elif isinstance(sample, PatternsSampled):
             self.patterns = sample.patterns
+        elif isinstance(sample, PeersSampled):
+            self.peers = sample
         elif isinstance(sample, LevelsSampled):
             self.levels.setdefault(sample.device, deque(maxlen=LEVELS)).extend(sample.levels)
         else:

@@ -16,6 +16,7 @@ from accel_lab.compute.events.patterns import PatternLook, PatternsSampled
 from accel_lab.compute.events.samples import (
     HealthSampled,
     MemorySampled,
+    PeersSampled,
     Slice,
     TreeSampled,
     WorkTraced,
@@ -31,9 +32,11 @@ NODES = 100_000
 BLOCKS = 100_000
 RANKS = 100_000
 PARTS = 100_000
+LINKS = 100_000
 SAMPLES = 3_600
 """How much is kept: rows of trees, blocks of memory, ranks of worlds and of what is under way in
-them, parts and decisions of patterns, and samples of the health of each source."""
+them, parts and decisions of patterns, links between devices, and samples of the health of each
+source."""
 T = TypeVar("T")
 
 
@@ -100,6 +103,7 @@ class Seen:
         self._memory: dict[str, Spans[MemorySampled]] = {}
         self._worlds: Spans[WorldsSampled] = Spans(RANKS)
         self._patterns: Spans[PatternsSampled] = Spans(PARTS)
+        self._peers: Spans[PeersSampled] = Spans(LINKS)
         self._health: dict[str, deque[HealthSampled]] = {}
         self._untraced: dict[str, list[tuple[float, int]]] = {}
         if scene.tree is not None:
@@ -128,6 +132,9 @@ class Seen:
             parts = (1 + len(one.parts) + len(one.decisions) for one in fact.patterns)
             new = not repeats(fact, self._patterns.last)
             self._patterns.add(fact.at, fact, 1 + sum(parts), is_new=new)
+        elif isinstance(fact, PeersSampled):
+            new = not repeats(fact, self._peers.last)
+            self._peers.add(fact.at, fact, 1 + len(fact.links), is_new=new)
         elif isinstance(fact, HealthSampled):
             kept = self._health.setdefault(fact.source, deque(maxlen=SAMPLES))
             kept.append(fact)
@@ -161,6 +168,11 @@ class Seen:
         """Return the patterns as they were; none where nobody looked."""
         span = self._patterns.at(at)
         return () if span is None else span.what.patterns
+
+    def peers(self, at: float) -> PeersSampled | None:
+        """Return the links as they were; None where nobody looked."""
+        span = self._peers.at(at)
+        return None if span is None else span.what
 
     def health(self, at: float) -> dict[str, deque[HealthSampled]]:
         """Return the readings of the sources that were read then, up to then."""

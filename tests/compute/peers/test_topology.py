@@ -1,6 +1,8 @@
 """Who reaches whom, how fast that was, and how it is drawn."""
 
 import re
+import threading
+import time
 from collections.abc import Iterator
 from itertools import permutations
 from pathlib import Path
@@ -92,6 +94,42 @@ def test_the_backend_is_asked_again_for_a_new_generation() -> None:
     device.generation = 2
     assert topology.reachable("a", "b")
     assert asked == [1, 2]
+
+
+def test_a_look_waits_for_no_driver_and_has_the_links_of_a_new_context_later() -> None:
+    device, other = Stub("a"), Stub("b")
+    answers, asked = threading.Event(), []
+
+    def links() -> dict[tuple[str, str], Link]:
+        asked.append(device.generation)
+        answers.wait(WAIT)
+        if device.generation == 3:
+            raise OSError("the driver is gone")
+        link = Link(f"PIX{device.generation}", reachable=device.generation == 1)
+        return dict.fromkeys([("a", "b"), ("b", "a")], link)
+
+    topology = P2pTopology(cast("Any", [device, other]), links, Ways(is_card=True))
+
+    def seen(count: int, kind: str) -> None:
+        until = time.monotonic() + WAIT
+        while not (found := topology.look().links) or found[0].link != kind:
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        assert len(asked) == count
+
+    looks = [topology.look() for _ in range(3)]
+    assert {(one.devices, one.islands, one.links) for one in looks} == {(("a", "b"), (), ())}
+    answers.set()
+    seen(1, "PIX1")
+    assert topology.look().islands == (("a", "b"),)
+    device.generation = 2
+    seen(2, "PIX2, not reachable")
+    assert topology.look().islands == (("a",), ("b",))
+    device.generation = 3
+    for _ in range(3):
+        assert topology.look().links[0].link == "PIX2, not reachable"
+    with pytest.raises(OSError, match="gone"):
+        topology.reachable("a", "b")
 
 
 def test_more_links_are_nearer_and_what_is_not_reached_is_far() -> None:

@@ -209,6 +209,7 @@ def test_every_kind_of_view_has_its_entry() -> None:
         "sidebar",
         "supervision",
         "timeline",
+        "topology",
         "training",
         "tree",
         "values",
