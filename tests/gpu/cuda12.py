@@ -26,7 +26,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 NEVER = re.compile(r"cuda|cupy|nvidia_(?!ml_py)|nvmath|nccl|cupti|accel_lab")
 """What is taken from the wheels alone."""
 SHOWN = re.compile(r"cuda|cupy|nvidia|nvmath|numpy")
-WIDTH = 100
+WIDTH = 300
 
 
 def named(text: str) -> str:
@@ -181,10 +181,14 @@ def transformed(gpu: Any) -> str:
 
 
 def alone(gpu: Any) -> str:
+    from accel_lab.backends.cuda.jit.nvrtc import include_folders
+
     found = gpu.run(libraries).result()
     files = {Path(path).name for path in found}
     assert not [name for name in files if re.search(r"\.so\.13\b", name)], found
-    return f"loaded: {', '.join(sorted(files))}"
+    headers = [path for path in gpu.run(include_folders).result() if sys.prefix not in path]
+    seen = f"; headers of this machine: {', '.join(headers)}" if headers else ""
+    return f"loaded: {', '.join(sorted(files))}{seen}"
 
 
 ROWS: tuple[tuple[str, Callable[[Any], str], str], ...] = (

@@ -11,7 +11,7 @@ from accel_lab.backends.cuda.collective.bindings import preload
 def load() -> None:
     """Import CuPy and the library bindings and load their shared libraries; no cuInit.
 
-    Without cuBLAS all works but what calls it.
+    Where one of NVIDIA's libraries is not installed, all works but what calls it.
 
     Raises:
         ImportError: a package is missing.
@@ -24,7 +24,9 @@ def load() -> None:
     from nvmath.bindings import cublas
 
     import_module("accel_lab.backends.cuda.device.device")
-    libraries.load("cuda")  # else each context would, when it opens its device
+    libraries.load(
+        "cuda", DynamicLibNotFoundError
+    )  # else each context would, when it opens its device
     from accel_lab.backends.cuda.jit.nvrtc import include_folders
 
     # Each of these reads a version number, for which its library has to be loaded.
