@@ -17,6 +17,8 @@ from tests.conftest import require
 from tests.contract.on_wgpu import is_refused, runs_on_wgpu
 
 _NOTHING: Any = SimpleNamespace(params={})
+HERE = {Path(__file__).parents[1] / folder for folder in ("contract", "blueprints")}
+"""The folders whose tests are for each backend."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -39,7 +41,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     refused = []
     for one in items:
         params = getattr(one, "callspec", _NOTHING).params
-        name = params.get("backend", "")
+        name = params.get("backend", "") if HERE.intersection(one.path.parents) else ""
         again = (name, one.nodeid.partition("[")[0])
         if is_refused(params) or (again in seen and _cannot_run(name)):
             refused.append(one)
