@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from accel_lab.backends import parts_of
+from accel_lab.errors import BackendUnavailable
 from accel_lab.library_modules import LIBRARIES, class_name, module_of
 
 
@@ -21,16 +22,28 @@ def makers(backend: str, device: Any) -> dict[str, Callable[[], Any]]:
     return {name: partial(_make, backend, name, device) for name in LIBRARIES if name in there}
 
 
-def load(backend: str) -> None:
+def load(backend: str, absent: type[Exception] | None = None) -> None:
     """Import a backend's part of every library.
+
+    Parameters:
+        absent: for what cause a library may fail to load: its messages are refused then.
 
     Raises:
         ImportError: a package or a shared library is missing.
     """
     for library in makers(backend, None):
-        module_of(library, f"backends.{backend}")
+        try:
+            module_of(library, f"backends.{backend}")
+        except ImportError as error:
+            if absent is None or not isinstance(error.__cause__, absent):
+                raise
 
 
 def _make(backend: str, library: str, device: Any) -> Any:
-    kind = getattr(module_of(library, f"backends.{backend}"), class_name(library, backend.title()))
+    try:
+        module = module_of(library, f"backends.{backend}")
+    except ImportError as error:
+        msg = f"{library} cannot be loaded on {backend}: {error}"
+        raise BackendUnavailable(msg) from error
+    kind = getattr(module, class_name(library, backend.title()))
     return kind(device) if "device" in inspect.signature(kind).parameters else kind()

@@ -62,7 +62,7 @@ FULL = Effort(
     lab_s=0.5,
 )
 QUICK = Effort(
-    rounds=5,
+    rounds=3,
     messages={"host": 300, "cuda": 1000},
     products={"host": 2, "cuda": 100},
     settling=40,
@@ -76,6 +76,6 @@ QUICK = Effort(
     busy_s=0.1,
     watched_s=0.1,
     workloads=1,
-    labs=2,
+    labs=1,
     lab_s=0.3,
 )

@@ -41,7 +41,6 @@ class _Flow(Uncopied):
         self._stages = stages
         self._strategy = strategy
         self._run: Run | None = None
-        self._is_running = False
         self._over: asyncio.Future[None] | None = None
         self._tables = LiveTables(lambda: self.progress)
 
@@ -71,7 +70,6 @@ class _Flow(Uncopied):
         """
         await self._left()
         loop = asyncio.get_running_loop()
-        self._is_running = True
         over = self._over = loop.create_future()
         run = self._run = Run(self.name, self._items, self._stages, self._strategy)
         following = loop.create_task(self._tables.follow())
@@ -89,19 +87,21 @@ class _Flow(Uncopied):
                 await run.close()
             finally:
                 following.cancel()
-                self._is_running = False
-                self._tables.refresh()
                 if not over.done():
                     over.set_result(None)
+                self._tables.refresh()
 
     async def _left(self) -> None:
-        """Wait for the end of a run that was left just now.
+        """Wait for the end of a run that was left just now, if that is in this loop.
+
+        In another loop it is not waited for: that may be the caller's, as in a notebook's next
+        cell, which is blocked. It begins nothing more, and the runs share no state.
 
         Raises:
             InvalidArgument: it is running.
         """
         over, run = self._over, self._run
-        if not self._is_running or over is None or run is None:
+        if over is None or run is None or over.done():
             return
         if over.get_loop() is asyncio.get_running_loop():
             for _ in range(TURNS):
@@ -109,6 +109,8 @@ class _Flow(Uncopied):
             if run.is_closing:
                 await over
                 return
+        elif run.is_closing:
+            return
         raise InvalidArgument(f"{self.name} is running; make another one from its source")
 
     def _blocking(self, run: Callable[[], Any], timeout_s: float | None) -> Any:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     OpenNotebook = Callable[[list[str]], Notebook]
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.whole, pytest.mark.timeout(900)]
 
 FIRST = 200_000
 """Events after which all that a view keeps is complete."""

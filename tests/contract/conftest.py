@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +17,8 @@ from tests.conftest import require
 from tests.contract.on_wgpu import is_refused, runs_on_wgpu
 
 _NOTHING: Any = SimpleNamespace(params={})
+HERE = {Path(__file__).parents[1] / folder for folder in ("contract", "blueprints")}
+"""The folders whose tests are for each backend."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -29,12 +32,34 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what asks wgpu for what its table lacks."""
-    refused = [one for one in items if is_refused(getattr(one, "callspec", _NOTHING).params)]
+    """Leave out what asks wgpu for what its table lacks.
+
+    A test for a backend that cannot run here is skipped with the reason for one set of its other
+    parameters, and not for thousands.
+    """
+    seen: set[tuple[str, str]] = set()
+    refused = []
+    for one in items:
+        params = getattr(one, "callspec", _NOTHING).params
+        name = params.get("backend", "") if HERE.intersection(one.path.parents) else ""
+        again = (name, one.nodeid.partition("[")[0])
+        if is_refused(params) or (again in seen and _cannot_run(name)):
+            refused.append(one)
+        elif name:
+            seen.add(again)
     if refused:
         left = {*map(id, refused)}
         items[:] = [one for one in items if id(one) not in left]
         config.hook.pytest_deselected(items=refused)
+
+
+@cache
+def _cannot_run(name: str) -> bool:
+    """Return whether a backend cannot run here, and nobody has promised that it does."""
+    promised = os.environ.get("ACCEL_LAB_REQUIRE", "").split(",")
+    return (
+        name not in promised and import_module(f"accel_lab.backends.{name}").available() is not None
+    )
 
 
 @pytest.fixture(scope="session")

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from accel_lab.actor.supervision import AllForOne, Backoff, OneForOne, RestForOne, Strategy
 from accel_lab.errors import ContextLost, InvalidArgument, StageFailed, StaleRef
 from accel_lab.pipeline import Pipeline, Source
+from accel_lab.pipeline.pipeline import TURNS
 from tests.faults.conftest import settle
 
 AT_ONCE = Backoff(base_s=0.0)
@@ -349,7 +350,7 @@ def test_an_interrupt_that_comes_while_the_thread_starts_ends_it_too(
 
     def interrupted(thread: threading.Thread) -> None:
         start(thread)
-        if not begun:
+        if threading.current_thread() is threading.main_thread():  # its loop starts threads, too
             begun.append(thread)
             raise KeyboardInterrupt
 
@@ -361,6 +362,30 @@ def test_an_interrupt_that_comes_while_the_thread_starts_ends_it_too(
     with pytest.raises(KeyboardInterrupt):
         Source([1]).stage(work).result()
     assert not begun[0].is_alive()
+
+
+async def test_a_run_that_is_still_being_closed_does_not_stop_a_blocking_one() -> None:
+    """A notebook's next cell blocks the loop that closes what the one before it has left."""
+    begun, gate = threading.Event(), threading.Event()
+
+    def work(item: int) -> int:
+        if item and not begun.is_set():
+            begun.set()
+            gate.wait(60)  # what runs in a thread is waited for
+        return item
+
+    pipeline = Source(range(3)).stage(work)
+    try:
+        async for _ in pipeline:
+            assert await asyncio.to_thread(begun.wait, 60)
+            break
+        for _ in range(TURNS):
+            await asyncio.sleep(0)
+        assert pipeline.result(60) == [0, 1, 2]
+        assert not gate.is_set()
+    finally:
+        gate.set()
+    assert await pipeline.run() == [0, 1, 2]
 
 
 async def test_a_class_is_built_again_when_its_stage_restarts() -> None:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from itertools import permutations
 from pathlib import Path
 
@@ -246,6 +247,15 @@ def imports(path: Path, text: str | None = None) -> Iterator[str]:
             yield str(node.value)  # import_module("accel_lab.backends." + name) is an import too
 
 
+@cache
+def imported(path: Path) -> tuple[str, ...]:
+    return tuple(imports(path))
+
+
+def named(path: Path) -> str:
+    return str(path.relative_to(PACKAGE))
+
+
 def floor(name: str) -> int:
     for level, names in enumerate(FLOORS):
         if name in names:
@@ -253,14 +263,14 @@ def floor(name: str) -> int:
     pytest.fail(f"accel_lab.{name} stands on no floor: add it to FLOORS")
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_imports_go_down(path: Path) -> None:
-    here = module_of(path)
-    for name in imports(path):
-        root, _, rest = name.partition(".")
-        if root == "accel_lab" and rest:
-            other = rest.split(".")[0]
-            assert floor(other) <= floor(here[0]), f"{'.'.join(here)} imports {name}"
+def test_imports_go_down() -> None:
+    climbing = [
+        f"{named(path)} imports {name}"
+        for path in FILES
+        for name in imported(path)
+        if name.startswith("accel_lab.") and floor(name.split(".")[1]) > floor(module_of(path)[0])
+    ]
+    assert climbing == []
 
 
 def room(house: str, name: str) -> int:
@@ -274,7 +284,7 @@ def room(house: str, name: str) -> int:
 def climbing(house: str, path: Path, text: str | None = None) -> Iterator[str]:
     """Give what a file imports of a room of its house that does not lie below its own."""
     here = module_of(path)[house.count("/") + 1 :]
-    for name in imports(path, text):
+    for name in imported(path) if text is None else imports(path, text):
         inside = name.removeprefix(f"accel_lab.{house.replace('/', '.')}.")
         other = inside.partition(".")[0]
         if inside == name or other in {"", here[0]}:
@@ -340,14 +350,16 @@ def test_a_folder_is_seen_at_one_look(top: str) -> None:
     assert {name: count for name, count in folders.items() if count > MOST_FILES} == {}
 
 
-@pytest.mark.parametrize(
-    "path",
-    [path for path in FILES if path.name == "__init__.py" and module_of(path)[0] not in TOOLS],
-    ids=lambda path: str(path.parent.relative_to(PACKAGE)),
-)
-def test_a_room_says_in_which_process_it_runs(path: Path) -> None:
-    said = ast.get_docstring(ast.parse(path.read_text())) or ""
-    assert PROCESS.search(" ".join(said.split())), f"{path.parent.name}: {said}"
+def test_a_room_says_in_which_process_it_runs() -> None:
+    silent = [
+        named(path.parent)
+        for path in FILES
+        if path.name == "__init__.py" and module_of(path)[0] not in TOOLS
+        if not PROCESS.search(
+            " ".join((ast.get_docstring(ast.parse(path.read_text())) or "").split())
+        )
+    ]
+    assert silent == []
 
 
 @pytest.mark.parametrize(
@@ -367,27 +379,37 @@ def test_a_process_loads_nothing_of_the_others_loop(entries: list[str], never: s
     assert [name for name in loaded if name.startswith(f"accel_lab.compute.{never}")] == []
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_only_the_cuda_backend_imports_cuda(path: Path) -> None:
-    if module_of(path)[:2] != ["backends", "cuda"]:
-        assert CUDA_PACKAGES.isdisjoint(name.partition(".")[0] for name in imports(path))
+def importing(packages: set[str], *without: str) -> list[str]:
+    """Return the files that import one of some packages, but for those of a folder."""
+    return [
+        named(path)
+        for path in FILES
+        if module_of(path)[: len(without)] != [*without]
+        and not packages.isdisjoint(name.partition(".")[0] for name in imported(path))
+    ]
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_only_a_system_and_a_context_open_a_backend(path: Path) -> None:
-    here = module_of(path)[0]
-    if here not in OPENS_BACKENDS | NAMES_BACKENDS | {"backends"}:
-        assert not [name for name in imports(path) if name.startswith("accel_lab.backends")]
+def test_only_the_cuda_backend_imports_cuda() -> None:
+    assert importing(CUDA_PACKAGES, "backends", "cuda") == []
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_only_the_wgpu_backend_imports_wgpu(path: Path) -> None:
-    if module_of(path)[:2] != ["backends", "wgpu"]:
-        assert "wgpu" not in {name.partition(".")[0] for name in imports(path)}
+def test_only_the_wgpu_backend_imports_wgpu() -> None:
+    assert importing({"wgpu"}, "backends", "wgpu") == []
+
+
+def test_only_a_system_and_a_context_open_a_backend() -> None:
+    opening = [
+        f"{named(path)} imports {name}"
+        for path in FILES
+        if module_of(path)[0] not in OPENS_BACKENDS | NAMES_BACKENDS | {"backends"}
+        for name in imported(path)
+        if name.startswith("accel_lab.backends")
+    ]
+    assert opening == []
 
 
 @pytest.mark.parametrize(("backend", "other"), [*permutations(["host", "cuda", "wgpu"], 2)])
 def test_backends_do_not_know_each_other(backend: str, other: str) -> None:
     for path in (PACKAGE / "backends" / backend).rglob("*.py"):
-        for name in imports(path):
+        for name in imported(path):
             assert not name.startswith(f"accel_lab.backends.{other}"), path

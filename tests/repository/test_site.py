@@ -19,7 +19,7 @@ import pytest
 
 from tests.project import ROOT
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.whole, pytest.mark.timeout(900)]
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 FRAGMENTS = ROOT / "docs" / "changelog.d"  # of the changelog to come, which a release takes in

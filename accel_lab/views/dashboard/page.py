@@ -219,7 +219,13 @@ def page(desk: Desk) -> Any:
     session = Page(desk)
     document: Any = pn.state.curdoc
     document.template = _PAGE
-    pn.state.add_periodic_callback(session.update, period=int(1000 / HZ))
+
+    def update() -> None:
+        pn.state.add_periodic_callback(session.update, period=int(1000 / HZ))
+
+    # Once the browser has the page: Bokeh may send it a change before the page that the change is
+    # of. The browser drops that, and then does not know what later ones refer to.
+    pn.state.onload(update)
     return session.__panel__()
 
 

@@ -11,7 +11,7 @@ from tests.views.scene import million
 
 pytest.importorskip("anywidget", reason="anywidget comes with the lab extra")
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.whole, pytest.mark.timeout(600)]
 
 GROWTH_MIB = 16
 """After the first 100 000 events; what is kept of them is complete by then."""
