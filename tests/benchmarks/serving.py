@@ -5,9 +5,9 @@
 One client that asks again and again takes turns with so many at once. In a third turn of each
 round, a context is killed in the middle; the aim is that the slowest hundredth of those requests
 takes a restart and twice what it takes in quiet. A restart is from a kill to the end of a text of
-one token that is asked at once. `--random` takes a small model that has learned nothing, and
-`--peer cuda` (or `cpu`) has Transformers, if it is installed, write as many texts, alone and
-together, with the same weights, on its own after ours.
+one token that is asked at once. `--random small` (or `full`, with SmolLM2-135M's extents) takes a
+model that has learned nothing. `--peer cuda` (or `cpu`) has Transformers, if it is installed, write
+as many texts, alone and together, with the same weights, on its own after ours.
 """
 
 import argparse
@@ -23,10 +23,12 @@ from typing import Any
 import openai
 
 from accel_lab import System
-from accel_lab.blueprints.language import Tokenizer, Weights, smollm2
+from accel_lab.blueprints.language import Shape, Tokenizer, Weights, smollm2
 from accel_lab.blueprints.serving import EVERYBODY, Deployment, Endpoint, TextModel, serve
 from tests.benchmarks.language import SMALL
 
+FULL = Shape(vocabulary=49152, width=576, heads=9, shared=3, hidden=1536, layers=30)
+SHAPES = {"small": SMALL, "full": FULL}
 NAME = "text"
 PROMPT = "The {} of the house looked out of the window and saw a"
 WAIT_S = 120.0
@@ -138,12 +140,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--requests", type=int, default=4, help="of each client in a turn")
     parser.add_argument("--tokens", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--random", action="store_true")
+    parser.add_argument("--random", choices=list(SHAPES))
     parser.add_argument("--peer", choices=("cpu", "cuda"))
     parser.add_argument("--json", type=Path)
     options = parser.parse_args(arguments)
     if options.random:
-        weights, tokenizer = Weights.random(SMALL, 0), Tokenizer.of_bytes()
+        weights, tokenizer = Weights.random(SHAPES[options.random], 0), Tokenizer.of_bytes()
     else:
         weights, tokenizer = smollm2()
     model = TextModel(weights, tokenizer, ends=())
