@@ -1,19 +1,21 @@
 """One device of every backend there is; each contract test runs on all of them."""
 
+import functools
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import hypothesis
 import pytest
 
 from accel_lab.backends import listed
 from accel_lab.compute.device import Device
 from accel_lab.system import System
 from tests.conftest import require
-from tests.contract.on_wgpu import is_refused, runs_on_wgpu
+from tests.contract.on_wgpu import is_refusal, is_refused, may_be_refused, runs_on_wgpu
 
 _NOTHING: Any = SimpleNamespace(params={})
 
@@ -35,6 +37,40 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left = {*map(id, refused)}
         items[:] = [one for one in items if id(one) not in left]
         config.hook.pytest_deselected(items=refused)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    """Skip what wgpu refuses; of the examples that Hypothesis draws those are left out."""
+    of = getattr(getattr(pyfuncitem, "callspec", _NOTHING), "params", {}).get("backend")
+    if of != "wgpu" or not may_be_refused(pyfuncitem.path.name, pyfuncitem.function.__name__):
+        return (yield)
+    handle = getattr(pyfuncitem.obj, "hypothesis", None)
+    drawn = handle and handle.inner_test
+    if handle:
+        handle.inner_test = _without_refusals(drawn)
+    try:
+        return (yield)
+    except Exception as error:
+        if is_refusal(error):
+            pytest.skip(f"wgpu: {error}")
+        raise
+    finally:
+        if handle:
+            handle.inner_test = drawn
+
+
+def _without_refusals(test: Any) -> Any:
+    @functools.wraps(test)
+    def tried(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return test(*args, **kwargs)
+        except Exception as error:
+            if is_refusal(error):
+                hypothesis.reject()
+            raise
+
+    return tried
 
 
 @pytest.fixture(scope="session")

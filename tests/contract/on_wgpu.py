@@ -1,14 +1,17 @@
 """Which tests of the contract run on wgpu, too.
 
 A processor's adapter takes 0.1 s for each kernel that is new to it, so by default those run that
-say most. With ACCEL_LAB_WGPU=all all run, of which some ask for dtypes that wgpu refuses by name.
+say most. With ACCEL_LAB_WGPU=all all run; what asks there for what wgpu refuses by name is skipped.
 """
 
 import os
 from collections.abc import Mapping
 from typing import Any
 
+from hypothesis.errors import FailedHealthCheck, Unsatisfiable
+
 from accel_lab.backends.wgpu.support import SUPPORT
+from accel_lab.errors import UnsupportedDtype
 from tests.contract.declared import DECLARED
 
 CHOSEN: dict[str, frozenset[str]] = {
@@ -75,6 +78,20 @@ def runs_on_wgpu(file: str, test: str) -> bool:
         return True
     chosen = CHOSEN.get(file)
     return chosen is not None and (not chosen or test in chosen)
+
+
+def may_be_refused(file: str, test: str) -> bool:
+    """Whether wgpu may refuse what a test asks for: of what was chosen it has all."""
+    return test not in CHOSEN.get(file, ())
+
+
+def is_refusal(error: BaseException | None) -> bool:
+    """Whether wgpu has refused a dtype or a message, or Hypothesis found nothing else to draw."""
+    while error is not None:
+        if isinstance(error, UnsupportedDtype | FailedHealthCheck | Unsatisfiable):
+            return True
+        error = error.__cause__
+    return False
 
 
 def is_refused(parameters: Mapping[str, Any]) -> bool:
