@@ -196,7 +196,10 @@ class _Text:
         if {"int64", "uint64"} <= {self._dtype(one) for one in step.operands if one >= 0}:
             text = f"wgpu has no {step.op} of int64 and uint64"
             raise UnsupportedDtype(f"{text}; convert with array.cast")
-        loop = canonical(np.result_type(*known))
+        try:
+            loop = canonical(np.result_type(*known))
+        except np.exceptions.DTypePromotionError:  # of a narrow float, which is compared in another
+            loop = canonical(np.equal.resolve_dtypes((*map(np.dtype, known), None))[0])
         return "float64" if step.op == "signbit" and type_of(loop).kind != "f" else loop
 
     def _dtype(self, operand: int) -> str:
