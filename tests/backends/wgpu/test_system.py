@@ -3,7 +3,6 @@
 import gc
 import subprocess
 import sys
-from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
@@ -19,14 +18,6 @@ from accel_lab.errors import ContextLost, InvalidArgument, UnsupportedDtype
 from tests.conftest import require
 
 WAIT_S = 60.0
-
-
-@pytest.fixture(scope="module")
-def device() -> Iterator[Device]:
-    require("wgpu")
-    with System("wgpu", devices=1) as lab:
-        yield lab.devices[0]
-        lab.check()
 
 
 @pytest.mark.parametrize(

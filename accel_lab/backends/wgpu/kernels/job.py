@@ -44,9 +44,7 @@ class Job:
         self._buffers: list[Any] = []
         self._text: list[str] = []
 
-    def array(
-        self, name: str, x: Any, as_type: Type | None = None, *, moved: bool = False
-    ) -> None:
+    def array(self, name: str, x: Any, as_type: Type | None = None, *, moved: bool = False) -> None:
         """Bind an array by its name in the text.
 
         Parameters:
