@@ -106,6 +106,8 @@ def is_refusal(error: BaseException | None) -> bool:
 
     In a user's own function its arrays compute nothing, either.
     """
+    if isinstance(error, BaseExceptionGroup):
+        return all(map(is_refusal, error.exceptions))
     while error is not None:
         if isinstance(error, UnsupportedDtype | FailedHealthCheck | Unsatisfiable):
             return True

@@ -71,7 +71,8 @@ class WgpuFft:
 
     def shift(self, m: Shift, x: Any, out: Any) -> None:
         """Write the elements at their new places: along each axis the two parts change places."""
-        axes = range(x.ndim) if m.axes is None else [axis % x.ndim for axis in m.axes]
+        given: Any = range(x.ndim) if m.axes is None else m.axes
+        axes = [axis % x.ndim for axis in given]
         for parts in itertools.product((False, True), repeat=len(axes)):
             source, target = [slice(None)] * x.ndim, [slice(None)] * x.ndim
             for axis, is_behind in zip(axes, parts, strict=True):
