@@ -1,20 +1,21 @@
 """One device of every backend there is; each contract test runs on all of them."""
 
+import functools
 import os
-from collections.abc import Iterator, Mapping
-from functools import cache
+from collections.abc import Generator, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import hypothesis
 import pytest
 
 from accel_lab.backends import listed
 from accel_lab.compute.device import Device
 from accel_lab.system import System
 from tests.conftest import require
-from tests.contract.on_wgpu import is_refused, runs_on_wgpu
+from tests.contract.on_wgpu import is_refusal, is_refused, may_be_refused, runs_on_wgpu
 
 _NOTHING: Any = SimpleNamespace(params={})
 HERE = {Path(__file__).parents[1] / folder for folder in ("contract", "blueprints")}
@@ -43,7 +44,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         params = getattr(one, "callspec", _NOTHING).params
         name = params.get("backend", "") if HERE.intersection(one.path.parents) else ""
         again = (name, one.nodeid.partition("[")[0])
-        if is_refused(params) or (again in seen and _cannot_run(name)):
+        if is_refused(one.path.name, params) or (again in seen and _cannot_run(name)):
             refused.append(one)
         elif name:
             seen.add(again)
@@ -53,13 +54,47 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=refused)
 
 
-@cache
+@functools.cache
 def _cannot_run(name: str) -> bool:
     """Return whether a backend cannot run here, and nobody has promised that it does."""
     promised = os.environ.get("ACCEL_LAB_REQUIRE", "").split(",")
     return (
         name not in promised and import_module(f"accel_lab.backends.{name}").available() is not None
     )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    """Skip what wgpu refuses; of the examples that Hypothesis draws those are left out."""
+    of = getattr(getattr(pyfuncitem, "callspec", _NOTHING), "params", {}).get("backend")
+    if of != "wgpu" or not may_be_refused(pyfuncitem.path.name, pyfuncitem.function.__name__):
+        return (yield)
+    handle = getattr(pyfuncitem.obj, "hypothesis", None)
+    drawn = handle and handle.inner_test
+    if handle:
+        handle.inner_test = _without_refusals(drawn)
+    try:
+        return (yield)
+    except Exception as error:
+        if is_refusal(error):
+            pytest.skip(f"wgpu: {error}")
+        raise
+    finally:
+        if handle:
+            handle.inner_test = drawn
+
+
+def _without_refusals(test: Any) -> Any:
+    @functools.wraps(test)
+    def tried(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return test(*args, **kwargs)
+        except Exception as error:
+            if is_refusal(error):
+                hypothesis.reject()
+            raise
+
+    return tried
 
 
 @pytest.fixture(scope="session")
@@ -86,7 +121,11 @@ def device(backend: Any) -> Iterator[Device]:
     """Open a system with one device; what failed unnoticed in it fails the last test."""
     with System(backend.__name__.rpartition(".")[2], devices=1) as lab:
         yield lab.devices[0]
-        lab.check()
+        try:
+            lab.check()
+        except Exception as error:
+            if lab.backend != "wgpu" or not is_refusal(error):
+                raise
 
 
 @pytest.fixture(scope="session")

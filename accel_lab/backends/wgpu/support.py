@@ -31,6 +31,11 @@ BLAS = (
 
 RNG = ("Words", "Integers", "Uniform", "Normal")
 
+TRANSFORMS = ("C2C", "R2C", "C2R")
+"""Messages of `fft` that compute."""
+PLACES = ("Frequencies", "Shift", "Embedded", "Interleaved")
+"""Those that move elements, or are computed by the host."""
+
 
 def table(lacks: Collection[str] = ()) -> Mapping[str, frozenset[str]]:
     """Return the table of an adapter.
@@ -46,6 +51,11 @@ def table(lacks: Collection[str] = ()) -> Mapping[str, frozenset[str]]:
         computing += [f"rng.{name}" for name in RNG]
     for name in ("Compile", "LaunchKernel", "InspectKernel"):
         made[f"jit.{name}"] = COMMON[f"jit.{name}"]
+    for name in PLACES:
+        made[f"fft.{name}"] = COMMON[f"fft.{name}"]
+    without = {*lacks} | ({"complex128"} if "float64" in lacks else set())
+    for name in TRANSFORMS:
+        made[f"fft.{name}"] = COMMON[f"fft.{name}"] - without
     for name in computing:
         made[name] = (COMMON[name] & COMPUTED) - frozenset(lacks)
     return made

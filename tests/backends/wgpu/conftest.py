@@ -1,10 +1,13 @@
-"""A device of wgpu in this process, where there is an adapter."""
+"""A device of wgpu in this process, and one of a system, where there is an adapter."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from accel_lab import System
 from accel_lab.backends import wgpu
+from accel_lab.compute.device import Device
 from tests.conftest import require
 
 
@@ -13,3 +16,12 @@ def adapter() -> Any:
     """Open the first adapter."""
     require("wgpu")
     return wgpu.open_backend(0)
+
+
+@pytest.fixture(scope="module")
+def device() -> Iterator[Device]:
+    """Open a system with one device; what failed unnoticed in it fails the last test."""
+    require("wgpu")
+    with System("wgpu", devices=1) as lab:
+        yield lab.devices[0]
+        lab.check()

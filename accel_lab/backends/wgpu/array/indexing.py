@@ -31,9 +31,7 @@ class WgpuIndexing:
 
     def take(self, m: Take, x: Any, indices: Any, out: Any) -> None:
         """Write the elements at `indices`, which wrap around."""
-        axis = m.axis
-        if axis is None:
-            x, axis = x.reshape((x.size,)), 0
+        x, axis = (x.reshape((x.size,)), 0) if m.axis is None else (x, m.axis % x.ndim)
         tail = int(np.prod(x.shape[axis + 1 :], dtype=np.int64))
         job = self._moving(x, out)
         job.array("at", indices)
@@ -49,7 +47,7 @@ class WgpuIndexing:
 
     def take_along(self, m: TakeAlong, x: Any, indices: Any, out: Any) -> None:
         """Write an element for each index, which wrap around."""
-        x, axis = (x.reshape((x.size,)), 0) if m.axis is None else (x, m.axis)
+        x, axis = (x.reshape((x.size,)), 0) if m.axis is None else (x, m.axis % x.ndim)
         if not out.size:
             return
         shape = list(out.shape)
@@ -110,7 +108,7 @@ class WgpuIndexing:
         """Write at each index along an axis; they wrap around."""
         if not (out.size and indices.size):
             return
-        axis = 0 if m.axis is None else m.axis
+        axis = 0 if m.axis is None else m.axis % out.ndim
         if m.axis is None:
             value = value if m.value is None else value.reshape((value.size,))
             shape: tuple[int, ...] = indices.shape

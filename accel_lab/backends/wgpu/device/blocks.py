@@ -59,6 +59,8 @@ class Blocks:
         self._lock = threading.Lock()
         self.returned: deque[tuple[Any, int]] = deque()
         self._free: dict[int, list[Any]] = {}
+        # All there are. A collection of cycles would end a buffer whose block hands it back.
+        self._made: set[Any] = set()
         self.held_bytes = self.free_bytes = 0
 
     def take(self, nbytes: int, shape: tuple[int, ...], dtype: Any) -> Block:
@@ -87,6 +89,7 @@ class Blocks:
             raise MemoryError(f"wgpu has no room for {size} bytes") from error
         with self._lock:
             self.held_bytes += size
+            self._made.add(buffer)
         return Block(self, buffer, size, shape, dtype)
 
     def trim(self) -> None:
@@ -95,6 +98,7 @@ class Blocks:
             self._collect()
             for size, free in self._free.items():
                 self.held_bytes -= size * len(free)
+                self._made.difference_update(free)
             self._free.clear()
             self.free_bytes = 0
 

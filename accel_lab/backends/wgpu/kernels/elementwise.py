@@ -173,10 +173,10 @@ class _Text:
         if template is None:
             raise UnsupportedDtype(f"wgpu has no {op} of {loop}; convert with array.cast")
         names = [self._operand(one, loop) for one in operands]
-        low, far = f"{32 * kind.words - 1}u", f"{names[-1]} > {kind.value}({32 * kind.words - 1})"
-        if kind.kind == "i":
-            far += f" || {names[-1]} < {kind.value}(0)"
-        text = template.format(a=names[0], b=names[-1], T=kind.value, low=low, far=f"({far})")
+        most = 32 * kind.words - 1
+        whole = f"u{32 * kind.words}"  # in which a negative number is a large one
+        low, far = f"{most}u", f"(bitcast<{whole}>({names[-1]}) > {whole}({most}))"
+        text = template.format(a=names[0], b=names[-1], T=kind.value, low=low, far=far)
         if op in _COMPARED or op in _LOGICAL or op in _ASKED:
             return text
         return made.rounded.format(text)
@@ -196,7 +196,10 @@ class _Text:
         if {"int64", "uint64"} <= {self._dtype(one) for one in step.operands if one >= 0}:
             text = f"wgpu has no {step.op} of int64 and uint64"
             raise UnsupportedDtype(f"{text}; convert with array.cast")
-        loop = canonical(np.result_type(*known))
+        try:
+            loop = canonical(np.result_type(*known))
+        except np.exceptions.DTypePromotionError:  # of a narrow float, which is compared in another
+            loop = canonical(np.equal.resolve_dtypes((*map(np.dtype, known), None))[0])
         return "float64" if step.op == "signbit" and type_of(loop).kind != "f" else loop
 
     def _dtype(self, operand: int) -> str:

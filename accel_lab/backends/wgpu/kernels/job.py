@@ -9,6 +9,7 @@ from typing import Any
 from accel_lab.backends.wgpu.kernels.functions import needed
 from accel_lab.backends.wgpu.kernels.target import Target
 from accel_lab.backends.wgpu.kernels.types import (
+    Type,
     number_text,
     number_words,
     raw_of,
@@ -43,11 +44,15 @@ class Job:
         self._buffers: list[Any] = []
         self._text: list[str] = []
 
-    def array(self, name: str, x: Any, *, moved: bool = False) -> None:
-        """Bind an array by its name in the text."""
+    def array(self, name: str, x: Any, as_type: Type | None = None, *, moved: bool = False) -> None:
+        """Bind an array by its name in the text.
+
+        Parameters:
+            as_type: what its elements are, if not what is computed in.
+        """
         binding = len(self._buffers) + 1
         self._buffers.append(x.block.buffer)
-        kind = raw_of(x.name) if moved else type_of(x.name)
+        kind = as_type or (raw_of(x.name) if moved else type_of(x.name))
         load = kind.load.format(f"{name}_all[{name}_at(i)]")
         save = kind.save.format("v")
         head = f"@group(0) @binding({binding}) var<storage, read_write>"

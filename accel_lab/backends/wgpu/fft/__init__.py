@@ -1,0 +1,4 @@
+"""Fourier transforms on wgpu.
+
+Runs in a context's process.
+"""
