@@ -13,7 +13,8 @@ if find_spec("cupy") is None:
         "the packages of the cuda12 or cuda13 extra are not installed", allow_module_level=True
     )
 
-from accel_lab.backends.cuda.cutlass import library
+from accel_lab.backends.cuda.cutlass.convolution import DIRECTIONS, ConvVariant
+from accel_lab.backends.cuda.cutlass.kernels import program_of
 from accel_lab.backends.cuda.cutlass.operands import lying, row_step
 from accel_lab.backends.cuda.cutlass.variant import (
     COLUMN,
@@ -57,13 +58,31 @@ def test_every_layout_compiles_for_rows_of_any_length(dtype: str) -> None:
 
 
 @needs_headers
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", KINDS)
+def test_every_dtype_compiles_for_groups(dtype: str) -> None:
+    last = len(KINDS[dtype].tiles) - 1
+    a, b = layouts(dtype)
+    variant = Variant(dtype, a[0], b[-1], "relu", is_wide=True, tile=last, template="grouped.cu")
+    check_compiled(variant)
+
+
+@needs_headers
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize("direction", sorted(DIRECTIONS.values()))
+def test_every_direction_of_a_convolution_compiles(dtype: str, direction: tuple[str, str]) -> None:
+    check_compiled(ConvVariant(dtype, *direction, "gelu", 0))
+
+
+@needs_headers
 def test_a_kernel_compiles() -> None:
     check_compiled(Variant("float32", ROW, ROW, "relu", is_wide=False, tile=1))
 
 
-def check_compiled(variant: Variant) -> None:
+def check_compiled(variant: Variant | ConvVariant) -> None:
     """Compile for the H100, and look at what the kernel says of itself."""
-    cubin = nvrtc.build(library.program_of(variant), "90").cubin
+    cubin = nvrtc.build(program_of(variant), "90").cubin
     shared_bytes, threads = struct.unpack("=2I", data_of(cubin, "facts"))
     tile = KINDS[variant.dtype].tiles[variant.tile]
     warps = [block // warp for block, warp in zip(tile.block, tile.warp, strict=True)]
@@ -74,7 +93,7 @@ def check_compiled(variant: Variant) -> None:
 def test_without_the_headers_it_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nvrtc, "cutlass_headers", lambda: None)
     with pytest.raises(BackendUnavailable, match=r"CUTLASS's headers are not installed.*cutlass"):
-        library.program_of(Variant("float32", ROW, ROW, "relu", is_wide=True, tile=0))
+        program_of(Variant("float32", ROW, ROW, "relu", is_wide=True, tile=0))
 
 
 def matrix(shape: tuple[int, int], dtype: str, at: int = 1 << 20) -> Any:
