@@ -155,7 +155,7 @@ def test_gradients_of_other_shapes_are_refused(device: Device) -> None:
     dy, w, x = (array.zeros(device, shape) for shape in ((1, 3, 3, 4), (4, 3, 3, 2), (1, 5, 5, 2)))
     with refused(device, "ConvDataGradient", "extents (6, 5) makes (4, 3) places"):
         cutlass.conv_data_gradient(dy, w, (6, 5))
-    with refused(device, "ConvFilterGradient", "(2, 3)"):
+    with refused(device, "ConvFilterGradient", "makes (4, 3) places"):
         cutlass.conv_filter_gradient(x, dy, (2, 3))
     with refused(device, "ConvFilterGradient", "window (3,)"):
         cutlass.conv_filter_gradient(x, dy, (3,))

@@ -7,7 +7,7 @@ import numpy as np
 
 from accel_lab.compute.arrays.dtypes import numpy_dtype
 from accel_lab.compute.execution.worker import Worker
-from accel_lab.libraries.authoring.operand import Number
+from accel_lab.libraries.authoring.operand import Number, element
 from accel_lab.libraries.cutlass.convolution import OfImages, window_of
 from accel_lab.libraries.cutlass.library import (
     Conv,
@@ -15,6 +15,7 @@ from accel_lab.libraries.cutlass.library import (
     ConvFilterGradient,
     Gemm,
     GroupedGemm,
+    ScaledGemm,
 )
 from accel_lab.libraries.cutlass.message import SUMS, Epilogue
 from accel_lab.libraries.dnn.evaluation.convolving import data_gradient, filter_gradient, forward
@@ -27,7 +28,7 @@ _LAYOUT = "channels_last"
 class HostCutlass:
     """Calls NumPy at once: on the host, what is enqueued is done."""
 
-    def missing(self, m: Gemm, a: Any, b: Any) -> None:
+    def missing(self, m: Gemm | ScaledGemm, a: Any, b: Any) -> None:
         """Return None: there is nothing to compile."""
 
     def missing_grouped(self, m: GroupedGemm, a: list[Any], b: list[Any]) -> None:
@@ -36,17 +37,29 @@ class HostCutlass:
     def missing_conv(self, m: OfImages) -> None:
         """Return None: there is nothing to compile."""
 
-    def has_searched(self, m: Gemm, a: Any, b: Any) -> bool:
+    def has_searched(self, m: Gemm | ScaledGemm, a: Any, b: Any) -> bool:
         """Return True: there is one way to do it."""
         del m, a, b
         return True
 
-    def search(self, m: Gemm, a: Any, b: Any, bias: Any, worker: Worker) -> None:
+    def search(self, m: Gemm | ScaledGemm, a: Any, b: Any, bias: Any, worker: Worker) -> None:
         """Time nothing."""
 
     def gemm(self, m: Gemm, a: Any, b: Any, bias: Any, out: Any, scale: Number) -> None:
         """Write epilogue(scale a @ b + bias)."""
         _multiply(m.a.dtype, m.epilogue, (a, b, bias), out, scale)
+
+    @np.errstate(all="ignore")
+    def scaled_gemm(
+        self, m: ScaledGemm, a: Any, b: Any, bias: Any, scales: tuple[Any, Any], out: Any
+    ) -> None:
+        """Write epilogue(scale scale_a scale_b a @ b + bias)."""
+        factor = np.float32(element(m, "scale", m.scale, "float32"))
+        for scale in scales:
+            if scale is not None:
+                factor *= scale
+        product = np.matmul(a.astype(np.float32), b.astype(np.float32))
+        out[...] = _ended(m.epilogue, product, bias, factor)
 
     def grouped_gemm(
         self,

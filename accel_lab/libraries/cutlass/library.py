@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 
 from accel_lab.compute.execution.launch import Launch, handles
 from accel_lab.compute.execution.worker import Worker
+from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.libraries.authoring.default_actor import DefaultActor
 from accel_lab.libraries.authoring.operand import Number, array_of, element, output
 from accel_lab.libraries.cutlass.convolution import *  # noqa: F403 - cutlass.conv and its like
@@ -20,6 +21,8 @@ from accel_lab.libraries.cutlass.convolution import (
     ConvFilterGradient,
     scale_of,
 )
+from accel_lab.libraries.cutlass.float8 import *  # noqa: F403 - cutlass.scaled_gemm
+from accel_lab.libraries.cutlass.float8 import ScaledGemm
 from accel_lab.libraries.cutlass.grouped import *  # noqa: F403 - cutlass.grouped_gemm
 from accel_lab.libraries.cutlass.grouped import GroupedGemm, parts
 from accel_lab.libraries.cutlass.message import *  # noqa: F403 - cutlass.EPILOGUES
@@ -33,17 +36,22 @@ Build: TypeAlias = Callable[[], None] | None
 class CutlassLibrary(Protocol):
     """What a backend provides."""
 
-    def missing(self, m: Gemm, a: Any, b: Any) -> Build:
+    def missing(self, m: Gemm | ScaledGemm, a: Any, b: Any) -> Build:
         """Return what compiles the kernel for a product."""
 
-    def has_searched(self, m: Gemm, a: Any, b: Any) -> bool:
+    def has_searched(self, m: Gemm | ScaledGemm, a: Any, b: Any) -> bool:
         """Whether the tiles for such a product have been timed, or there are none."""
 
-    def search(self, m: Gemm, a: Any, b: Any, bias: Any, worker: Worker) -> None:
+    def search(self, m: Gemm | ScaledGemm, a: Any, b: Any, bias: Any, worker: Worker) -> None:
         """Time the tiles for a product and keep the fastest; it may block the worker."""
 
     def gemm(self, m: Gemm, a: Any, b: Any, bias: Any, out: Any, scale: Number) -> None:
         """Write epilogue(scale a @ b + bias)."""
+
+    def scaled_gemm(
+        self, m: ScaledGemm, a: Any, b: Any, bias: Any, scales: tuple[Any, Any], out: Any
+    ) -> None:
+        """Write epilogue(scale scale_a scale_b a @ b + bias)."""
 
     def missing_grouped(self, m: GroupedGemm, a: list[Any], b: list[Any]) -> Build:
         """Return what compiles the kernel for products."""
@@ -86,17 +94,33 @@ class CutlassActor(DefaultActor):
     def gemm(self, m: Gemm, launch: Launch) -> None:
         """Enqueue a product; what has to be compiled or timed for it is, beside the dispatcher."""
 
-        def read() -> tuple[Any, Any, Any]:
-            bias = None if m.bias is None else launch.read(m.bias)
-            return launch.read(m.a), launch.read(m.b), bias
-
         def enqueue(_: None = None) -> None:
-            out, operands = output(launch, "a", "b", "bias"), read()
+            out, operands = output(launch, "a", "b", "bias"), _three(m, launch)
             self.lib.gemm(m, *operands, out, element(m, "scale", m.scale, m.a.dtype))
 
+        self._when_chosen(m, launch, enqueue)
+
+    @handles(ScaledGemm)
+    def scaled_gemm(self, m: ScaledGemm, launch: Launch) -> None:
+        """Enqueue a product of float8, as `gemm`."""
+
+        def enqueue(_: None = None) -> None:
+            out, operands = (
+                output(launch, "a", "b", "bias", "scale_a", "scale_b"),
+                _three(m, launch),
+            )
+            scales = _read(launch, m.scale_a), _read(launch, m.scale_b)
+            self.lib.scaled_gemm(m, *operands, scales, out)
+
+        self._when_chosen(m, launch, enqueue)
+
+    def _when_chosen(
+        self, m: Gemm | ScaledGemm, launch: Launch, enqueue: Callable[..., None]
+    ) -> None:
+        """Enqueue when its tiles have been timed, if it asks for that, and compiled."""
         a, b = array_of(m.a), array_of(m.b)
         if m.search and not self.lib.has_searched(m, a, b):
-            launch.blocking(partial(self.lib.search, m, *read()), enqueue)
+            launch.blocking(partial(self.lib.search, m, *_three(m, launch)), enqueue)
         else:
             _when_built(launch, self.lib.missing(m, a, b), enqueue)
 
@@ -108,8 +132,8 @@ class CutlassActor(DefaultActor):
 
         def enqueue(_: None = None) -> None:
             out = parts(launch.empty(), shapes)
-            operands = [[launch.read(one) for one in of] for of in (m.a, m.b, m.bias)]
-            self.lib.grouped_gemm(m, *operands, out, scale)
+            left, right, bias = ([launch.read(one) for one in of] for of in (m.a, m.b, m.bias))
+            self.lib.grouped_gemm(m, left, right, bias, out, scale)
 
         a, b = ([array_of(one) for one in of] for of in (m.a, m.b))
         _when_built(launch, self.lib.missing_grouped(m, a, b), enqueue)
@@ -120,7 +144,7 @@ class CutlassActor(DefaultActor):
 
         def enqueue(_: None = None) -> None:
             out = output(launch, "x", "w", "bias")
-            bias = None if m.bias is None else launch.read(m.bias)
+            bias = _read(launch, m.bias)
             scale = scale_of(m, m.x.dtype)
             self.lib.conv(m, launch.read(m.x), launch.read(m.w), bias, out, scale)
 
@@ -145,6 +169,14 @@ class CutlassActor(DefaultActor):
             self.lib.conv_filter_gradient(m, launch.read(m.x), launch.read(m.dy), out, scale)
 
         _when_built(launch, self.lib.missing_conv(m), enqueue)
+
+
+def _three(m: Gemm | ScaledGemm, launch: Launch) -> tuple[Any, Any, Any]:
+    return launch.read(m.a), launch.read(m.b), _read(launch, m.bias)
+
+
+def _read(launch: Launch, ref: AccelRef | None) -> Any:
+    return None if ref is None else launch.read(ref)
 
 
 def _when_built(launch: Launch, build: Build, enqueue: Callable[..., None]) -> None:

@@ -4,12 +4,14 @@
 """
 
 import contextlib
+import ctypes
 import struct
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+import cupy
 from cupy.cuda import driver, runtime
 from cupy.cuda.function import Module
 
@@ -40,11 +42,7 @@ class Template(Protocol):
 
 
 class Kernel:
-    """A kernel that is loaded.
-
-    Attributes:
-        blocks: so many can be on a processor at once.
-    """
+    """A kernel that is loaded."""
 
     def __init__(self, cubin: bytes) -> None:
         self._shared_bytes, self._threads = struct.unpack("=2I", data_of(cubin, "facts"))
@@ -56,13 +54,25 @@ class Kernel:
             driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
             self._shared_bytes,
         )
-        self.blocks: int = driver.occupancyMaxActiveBlocksPerMultiprocessor(
+
+    @property
+    def blocks(self) -> int:
+        """How many of its blocks can be on a processor at once."""
+        found: int = driver.occupancyMaxActiveBlocksPerMultiprocessor(
             self._function.ptr, self._threads, self._shared_bytes
         )
+        return found
 
     def launch(self, grid: tuple[int, int, int], given: tuple[Any, ...]) -> None:
         """Enqueue it on CuPy's current stream."""
         self._function(grid, (self._threads, 1, 1), given, self._shared_bytes)
+
+    def launch_packed(self, grid: tuple[int, int, int], given: tuple[Any, ...]) -> None:
+        """Enqueue it on CuPy's current stream, with arguments of ctypes, as structures are."""
+        at = (ctypes.c_void_p * len(given))(*map(ctypes.addressof, given))
+        block, stream = (self._threads, 1, 1), cupy.cuda.get_current_stream().ptr
+        shape = self._function.ptr, *grid, *block, self._shared_bytes, stream
+        driver.launchKernel(*shape, ctypes.addressof(at), 0)
 
 
 class Kernels:
@@ -70,6 +80,7 @@ class Kernels:
 
     def __init__(self, device: "CudaDevice") -> None:
         self._jit = CudaJit(device)
+        self.architecture: str = self._jit.architecture
         properties = runtime.getDeviceProperties(device.index)
         self.processors: int = properties["multiProcessorCount"]
         self.card: str = properties["name"].decode()
@@ -92,7 +103,7 @@ class Kernels:
             BackendUnavailable: CUTLASS's headers are not installed.
             InvalidArgument: the card is too old.
         """
-        if int(self._jit.architecture) < OLDEST:
+        if int(self.architecture) < OLDEST:
             raise InvalidArgument(
                 "cutlass: its kernels here are for cards of compute capability 8.0 or higher; "
                 "send what blas_lt and dnn have"

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import cupy
 
-from accel_lab.backends.cuda.cutlass.variant import COLUMN, KINDS, ROW, layouts, padded
+from accel_lab.backends.cuda.cutlass.variant import ALIGNMENTS, COLUMN, ROW, layouts, padded
 
 _MOST_STEP = 2**31
 ALIGNED = 16
@@ -29,7 +29,7 @@ def lying(dtype: str, a: Any, b: Any) -> tuple[Matrix, Matrix]:
     inner = a.shape[1]
     whole = padded(dtype, inner)
     of_a, of_b = layouts(dtype)
-    alignment = KINDS[dtype].alignment
+    alignment = ALIGNMENTS[dtype]
     if whole != inner:
         return Matrix(ROW, whole, is_copied=True), Matrix(COLUMN, whole, is_copied=True)
     return _lying(a, of_a, alignment, inner), _lying(b, of_b, alignment, inner)
@@ -38,7 +38,7 @@ def lying(dtype: str, a: Any, b: Any) -> tuple[Matrix, Matrix]:
 def lying_alike(dtype: str, a: Any, b: Any) -> tuple[Matrix, Matrix]:
     """Return how operands lie, or copies are to, with k beside k in both."""
     inner = a.shape[1]
-    whole, alignment = padded(dtype, inner), KINDS[dtype].alignment
+    whole, alignment = padded(dtype, inner), ALIGNMENTS[dtype]
     if whole != inner:
         return lying(dtype, a, b)
     return _lying(a, (ROW,), alignment, inner), _lying(b, (COLUMN,), alignment, inner)

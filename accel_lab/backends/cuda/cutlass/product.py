@@ -3,34 +3,53 @@
 import contextlib
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import cupy
 import numpy as np
 
+from accel_lab.backends.cuda.cutlass.hopper import (
+    HOPPER,
+    TILES,
+    Factors,
+    HopperTile,
+    HopperVariant,
+    is_wide,
+    largest,
+    run_hopper,
+)
 from accel_lab.backends.cuda.cutlass.kernels import Kernel, Kernels
 from accel_lab.backends.cuda.cutlass.operands import Matrix, added, is_direct, lying, placed
-from accel_lab.backends.cuda.cutlass.variant import KINDS, Variant, default_tile, writes_wide
+from accel_lab.backends.cuda.cutlass.variant import KINDS, Tile, Variant, default_tile, writes_wide
 from accel_lab.backends.cuda.jit import nvrtc
 from accel_lab.compute.execution.worker import Worker
 from accel_lab.compute.machine.disk_cache import DiskCache, cache_folder, key_of
-from accel_lab.libraries.authoring.operand import Number
+from accel_lab.errors import InvalidArgument
+from accel_lab.libraries.authoring.operand import Number, element
+from accel_lab.libraries.cutlass.float8 import ScaledGemm
 from accel_lab.libraries.cutlass.library import Build
-from accel_lab.libraries.cutlass.message import SUMS
+from accel_lab.libraries.cutlass.message import SUMS, made_of
 from accel_lab.libraries.cutlass.product import Gemm
 
-FORMAT = 1
+FORMAT = 2
 _RUNS = 5
 _CHOICE = "tile.txt"
+Product: TypeAlias = Gemm | ScaledGemm
 
 
 class Problem(NamedTuple):
     """What a product is, but for where its operands are and which tile does it."""
 
-    plain: Variant
+    plain: Variant | HopperVariant
     rows: int
     columns: int
     inner: int
+
+    @property
+    def tiles(self) -> tuple[Tile | HopperTile, ...]:
+        """What there is to choose from."""
+        dtype = self.plain.dtype
+        return TILES[dtype] if isinstance(self.plain, HopperVariant) else KINDS[dtype].tiles
 
 
 class CudaProducts:
@@ -48,31 +67,30 @@ class CudaProducts:
         """Of how many products the tiles were timed; any thread."""
         return sum(tile is not None for tile in list(self._tiles.values()))
 
-    def missing(self, m: Gemm, a: Any, b: Any) -> Build:
+    def missing(self, m: Product, a: Any, b: Any) -> Build:
         """Return what compiles the kernel for a product, on any thread; None if it is there."""
-        problem, _ = problem_of(m, a, b)
+        problem, _ = self._problem(m, a, b)
         return self._kernels.missing(self._variant(problem)) if _has_elements(problem) else None
 
-    def has_searched(self, m: Gemm, a: Any, b: Any) -> bool:
+    def has_searched(self, m: Product, a: Any, b: Any) -> bool:
         """Whether the tiles for such a product have been timed, by whatever process."""
-        problem, _ = problem_of(m, a, b)
+        problem, _ = self._problem(m, a, b)
         return not _has_elements(problem) or self._tile(problem) is not None
 
-    def search(self, m: Gemm, a: Any, b: Any, bias: Any, worker: Worker) -> None:
+    def search(self, m: Product, a: Any, b: Any, bias: Any, worker: Worker) -> None:
         """Time each tile and keep the fastest; blocks the worker."""
         del worker  # its stream is CuPy's current one
-        problem, how = problem_of(m, a, b)
+        problem, how = self._problem(m, a, b)
         matrices = placed(a, how[0]), placed(b, how[1])
-        # bfloat16 is held as its bits
-        made = "int32" if m.a.dtype == "int8" else a.dtype
-        out = cupy.ndarray((problem.rows, problem.columns), made)
+        out = cupy.ndarray((problem.rows, problem.columns), _held(m))
+        vector = added(bias, m.a.dtype)
         times = []
-        for tile in range(len(KINDS[m.a.dtype].tiles)):
+        for tile in range(len(problem.tiles)):
             variant = problem.plain._replace(tile=tile)
             kernel = self._kernels.tried(variant)
             times.append(
                 timed_us(
-                    partial(run, kernel, variant, matrices, how, added(bias, m.a.dtype), out, 1)
+                    partial(self._run, kernel, variant, matrices, how, vector, out, Factors(1))
                 )
             )
         fastest = times.index(min(times))
@@ -82,22 +100,60 @@ class CudaProducts:
 
     def gemm(self, m: Gemm, a: Any, b: Any, bias: Any, out: Any, scale: Number) -> None:
         """Write epilogue(scale a @ b + bias)."""
-        problem, how = problem_of(m, a, b)
+        self._multiply(m, (a, b, bias), out, Factors(scale))
+
+    def scaled_gemm(
+        self, m: ScaledGemm, a: Any, b: Any, bias: Any, scales: tuple[Any, Any], out: Any
+    ) -> None:
+        """Write epilogue(scale scale_a scale_b a @ b + bias)."""
+        scale = element(m, "scale", m.scale, "float32")
+        self._multiply(m, (a, b, bias), out, Factors(scale, *scales))
+
+    def _multiply(
+        self, m: Product, operands: tuple[Any, Any, Any], out: Any, factors: Factors
+    ) -> None:
+        a, b, bias = operands
+        problem, how = self._problem(m, a, b)
         if not _has_elements(problem):
             return
         variant = self._variant(problem)
         kernel = self._kernels.loaded(variant)
         target = out if is_direct(out) else cupy.ndarray(out.shape, out.dtype)
         matrices = placed(a, how[0]), placed(b, how[1])
-        run(kernel, variant, matrices, how, added(bias, m.a.dtype), target, scale)
+        self._run(kernel, variant, matrices, how, added(bias, m.a.dtype), target, factors)
         if target is not out:
             cupy.copyto(out, target)
 
-    def _variant(self, problem: Problem) -> Variant:
+    def _run(
+        self,
+        kernel: Kernel,
+        variant: Variant | HopperVariant,
+        matrices: tuple[Any, Any],
+        how: tuple[Matrix, Matrix],
+        bias: Any,
+        out: Any,
+        factors: Factors,
+    ) -> None:
+        if isinstance(variant, HopperVariant):
+            processors = self._kernels.processors
+            run_hopper(kernel, variant, matrices, how, bias, out, factors, processors)
+        else:
+            run(kernel, variant, matrices, how, bias, out, factors.scale)
+
+    def _problem(self, m: Product, a: Any, b: Any) -> tuple[Problem, tuple[Matrix, Matrix]]:
+        """Return what a product is, and how its operands lie.
+
+        Raises:
+            InvalidArgument: the card has no tensor cores for it.
+        """
+        return problem_of(m, a, b, self._kernels.architecture)
+
+    def _variant(self, problem: Problem) -> Variant | HopperVariant:
         tile = self._tile(problem)
         if tile is None:
-            size = problem.rows, problem.columns
-            tile = default_tile(problem.plain.dtype, *size, self._kernels.processors)
+            of = largest if isinstance(problem.plain, HopperVariant) else default_tile
+            size = problem.rows, problem.columns, self._kernels.processors
+            tile = of(problem.plain.dtype, *size)
         return problem.plain._replace(tile=tile)
 
     def _tile(self, problem: Problem) -> int | None:
@@ -105,20 +161,37 @@ class CudaProducts:
         if problem not in self._tiles:
             found = self._cache.get(self._key(problem)) or {}
             text = found.get(_CHOICE, b"").decode()
-            known = range(len(KINDS[problem.plain.dtype].tiles))
+            known = range(len(problem.tiles))
             self._tiles[problem] = int(text) if text.isdigit() and int(text) in known else None
         return self._tiles[problem]
 
     def _key(self, problem: Problem) -> str:
-        return key_of(FORMAT, self._kernels.card, nvrtc.version(), tuple(problem), KINDS)
+        return key_of(FORMAT, self._kernels.card, nvrtc.version(), tuple(problem), problem.tiles)
 
 
-def problem_of(m: Gemm, a: Any, b: Any) -> tuple[Problem, tuple[Matrix, Matrix]]:
-    """Return what a product is, and how its operands lie."""
-    how = lying(m.a.dtype, a, b)
+def problem_of(
+    m: Product, a: Any, b: Any, architecture: str
+) -> tuple[Problem, tuple[Matrix, Matrix]]:
+    """Return what a product is, and how its operands lie.
+
+    Raises:
+        InvalidArgument: the card has no tensor cores for it.
+    """
+    dtype = m.a.dtype
+    if isinstance(m, ScaledGemm) and architecture != HOPPER:
+        raise InvalidArgument(
+            "ScaledGemm: its kernels are for cards of compute capability 9.0, and this one has "
+            f"{architecture[:-1]}.{architecture[-1]}; send blas_lt.fused_matmul"
+        )
+    how = lying(dtype, a, b)
     (rows, inner), columns = a.shape, b.shape[1]
-    wide = writes_wide(m.a.dtype, columns)
-    plain = Variant(m.a.dtype, how[0].layout, how[1].layout, m.epilogue, wide, 0)
+    layouts = how[0].layout, how[1].layout
+    plain: Variant | HopperVariant
+    if architecture == HOPPER and dtype in TILES:
+        made = m.dtype if isinstance(m, ScaledGemm) else dtype
+        plain = HopperVariant(dtype, *layouts, m.epilogue, is_wide(columns), made, 0)
+    else:
+        plain = Variant(dtype, *layouts, m.epilogue, writes_wide(dtype, columns), 0)
     return Problem(plain, rows, columns, inner), how
 
 
@@ -157,6 +230,12 @@ def timed_us(call: Callable[[], object]) -> float:
     ended.record()
     ended.synchronize()
     return float(cupy.cuda.get_elapsed_time(began, ended)) * 1e3 / _RUNS
+
+
+def _held(m: Product) -> str:
+    """Return the dtype of a result as CuPy has it; bfloat16 is held as its bits."""
+    made = m.dtype if isinstance(m, ScaledGemm) else made_of(m.a.dtype)
+    return "uint16" if made == "bfloat16" else made
 
 
 def _has_elements(problem: Problem) -> bool:

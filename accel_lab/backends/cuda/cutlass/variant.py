@@ -66,6 +66,14 @@ KINDS = {
 }
 
 
+ALIGNMENTS = {name: kind.alignment for name, kind in KINDS.items()} | {
+    "float8_e4m3fn": 16,
+    "float8_e5m2": 16,
+}
+"""Of so many elements an operand's rows are a multiple."""
+_BY_K = frozenset({"int8", "float8_e4m3fn", "float8_e5m2"})
+
+
 class Variant(NamedTuple):
     """One kernel for products.
 
@@ -154,16 +162,16 @@ def writes_wide(dtype: str, columns: int) -> bool:
 
 def padded(dtype: str, inner: int) -> int:
     """Return how many terms a sum has with the zeros that round it up."""
-    alignment = KINDS[dtype].alignment
+    alignment = ALIGNMENTS[dtype]
     return max(-(-inner // alignment), 1) * alignment
 
 
 def layouts(dtype: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return how a and b may lie, the first where it has to be copied.
 
-    The tensor cores take int8 with k beside k alone.
+    The tensor cores take int8 and float8 with k beside k alone.
     """
-    return ((ROW,), (COLUMN,)) if dtype == "int8" else ((ROW, COLUMN), (COLUMN, ROW))
+    return ((ROW,), (COLUMN,)) if dtype in _BY_K else ((ROW, COLUMN), (COLUMN, ROW))
 
 
 def _listed(extents: tuple[int, int, int]) -> str:

@@ -5,6 +5,7 @@ from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -14,6 +15,7 @@ if find_spec("cupy") is None:
     )
 
 from accel_lab.backends.cuda.cutlass.convolution import DIRECTIONS, ConvVariant
+from accel_lab.backends.cuda.cutlass.hopper import TILES, HopperVariant, boxes, largest
 from accel_lab.backends.cuda.cutlass.kernels import program_of
 from accel_lab.backends.cuda.cutlass.operands import lying, row_step
 from accel_lab.backends.cuda.cutlass.variant import (
@@ -73,6 +75,52 @@ def test_every_dtype_compiles_for_groups(dtype: str) -> None:
 @pytest.mark.parametrize("direction", sorted(DIRECTIONS.values()))
 def test_every_direction_of_a_convolution_compiles(dtype: str, direction: tuple[str, str]) -> None:
     check_compiled(ConvVariant(dtype, *direction, "gelu", 0))
+
+
+OF_HOPPER = [
+    HopperVariant(dtype, a, b, "gelu", at != 1, made, at)
+    for dtype, a, b, made in (
+        ("float16", ROW, COLUMN, "float16"),
+        ("bfloat16", COLUMN, ROW, "bfloat16"),
+        ("float8_e4m3fn", ROW, COLUMN, "float32"),
+        ("float8_e5m2", ROW, COLUMN, "bfloat16"),
+    )
+    for at in range(len(TILES[dtype]))
+]
+
+
+@needs_headers
+@pytest.mark.slow
+@pytest.mark.parametrize("variant", OF_HOPPER, ids=str)
+def test_every_tile_compiles_for_hopper(variant: HopperVariant) -> None:
+    """Without spills, and with products that do not wait for each other."""
+    checked = program_of(variant)
+    options = (*checked.options, "--ptxas-options=-v")
+    made = nvrtc.build(msgspec.structs.replace(checked, options=options), "90")
+    shared_bytes, threads = struct.unpack("=2I", data_of(made.cubin, "facts"))
+    assert threads == 128 * (1 + variant.extents.rows // 64)
+    assert 0 < shared_bytes <= SHARED_LIMIT
+    assert "0 bytes spill stores, 0 bytes spill loads" in made.log
+    assert "serialized" not in made.log
+
+
+@pytest.mark.parametrize("variant", OF_HOPPER, ids=str)
+def test_boxes_fill_the_stages_of_hopper(variant: HopperVariant) -> None:
+    """A box's last extent is 128 bytes, the swizzle's, and no extent is above TMA's 256."""
+    tile, size = variant.extents, 1 if variant.dtype.startswith("float8") else 2
+    for (rows, columns), extent in zip(boxes(variant), (tile.rows, tile.columns), strict=True):
+        assert columns * size == 128
+        assert max(rows, columns) <= 256
+        assert extent * 128 // size % (rows * columns) == 0
+    stage = 128 * (tile.rows + tile.columns)
+    assert tile.stages * stage + 2048 <= SHARED_LIMIT
+    assert variant.grid(8192, 8192, 132) == (132, 1, 1)
+    assert variant.grid(1, 1, 132) == (tile.cluster, 1, 1)
+
+
+def test_the_largest_tile_of_hopper_that_fills_the_card_is_taken() -> None:
+    assert largest("bfloat16", 8192, 8192, 132) == 0
+    assert largest("bfloat16", 2048, 1024, 132) == 2
 
 
 @needs_headers
