@@ -104,32 +104,34 @@ class CudaConvolutions:
     def missing_conv(self, m: Message) -> Build:
         """Return what compiles the kernel for a convolution, on any thread; None if it is there."""
         problem = problem_of(m)
-        return self._kernels.missing(self._variant(m, problem)) if problem.has_places else None
+        return self._kernels.missing(self._conv_variant(m, problem)) if problem.has_places else None
 
     def conv(self, m: Conv, x: Any, w: Any, bias: Any, out: Any, scale: Number) -> None:
         """Write the end of what was convolved, scaled, and the bias."""
-        self._run(m, (x, w, bias), out, scale)
+        self._convolve(m, (x, w, bias), out, scale)
 
     def conv_data_gradient(
         self, m: ConvDataGradient, dy: Any, w: Any, out: Any, scale: Number
     ) -> None:
         """Write the gradient by what was convolved."""
-        self._run(m, (dy, w, None), out, scale)
+        self._convolve(m, (dy, w, None), out, scale)
 
     def conv_filter_gradient(
         self, m: ConvFilterGradient, x: Any, dy: Any, out: Any, scale: Number
     ) -> None:
         """Write the gradient by the filters."""
-        self._run(m, (dy, x, None), out, scale)
+        self._convolve(m, (dy, x, None), out, scale)
 
-    def _run(self, m: Message, operands: tuple[Any, Any, Any], out: Any, scale: Number) -> None:
+    def _convolve(
+        self, m: Message, operands: tuple[Any, Any, Any], out: Any, scale: Number
+    ) -> None:
         problem = problem_of(m)
         if not out.size:
             return
         if not problem.has_places:
             out.fill(0)
             return
-        variant = self._variant(m, problem)
+        variant = self._conv_variant(m, problem)
         (a, b, bias), (of_a, of_b, made) = operands, problem.shapes(type(m))
         if isinstance(m, ConvDataGradient):
             a = spread(a, of_a, window_of(m, m.w.shape[1:3]).stride)
@@ -152,7 +154,7 @@ class CudaConvolutions:
         if target is not out:
             cupy.copyto(out, target[tuple(map(slice, out.shape))])
 
-    def _variant(self, m: Message, problem: Problem) -> ConvVariant:
+    def _conv_variant(self, m: Message, problem: Problem) -> ConvVariant:
         dtype = dtype_of(m)
         rows, columns = problem.product(type(m))
         tile = default_tile(dtype, rows, columns, self._kernels.processors)
@@ -173,15 +175,21 @@ def problem_of(m: Message) -> Problem:
     if isinstance(m, Conv):
         (n, h, w, c), (k, r, s, _) = m.x.shape, m.w.shape
     elif isinstance(m, ConvDataGradient):
-        (k, r, s, c), n, (h, w) = m.w.shape, m.dy.shape[0], m.extents
+        (k, r, s, c), n, (h, w) = m.w.shape, m.dy.shape[0], two(m.extents)
     else:
-        (n, h, w, c), k, (r, s) = m.x.shape, m.dy.shape[3], m.window
+        (n, h, w, c), k, (r, s) = m.x.shape, m.dy.shape[3], two(m.window)
     slides = window_of(m, (r, s))
     if isinstance(m, ConvDataGradient):
         slides = slides._replace(stride=(1, 1))
     c, k = (padded(dtype_of(m), channels) for channels in (c, k))
     options = (*slides.padding, *slides.stride, *slides.dilation)
     return Problem(n, h, w, c, k, r, s, *slides.places((h, w)), *options)
+
+
+def two(extents: Any) -> tuple[int, int]:
+    """Return height and width, which the message has checked."""
+    height, width = extents
+    return height, width
 
 
 def spread(dy: Any, shape: tuple[int, ...], stride: tuple[int, ...]) -> Any:

@@ -55,11 +55,19 @@ template <GMMA::Major MAJOR, int EXTENT> struct Operand {
       }
     }
   }
+
+  // Whether an element lies where `fetch` puts it, but for the swizzle.
+  static constexpr bool lies(int row, int k, int stage) {
+    int in_stage = BY_K ? row * DEPTH + k : row / 64 * 64 * DEPTH + k * 64 + row % 64;
+    return Layout{}.layout_b()(row, k, stage) == stage * EXTENT * DEPTH + in_stage;
+  }
   static constexpr uint64_t HINT = 0x1000000000000000;  // CacheHintSm90::EVICT_NORMAL
 };
 
 using A = Operand<GMMA::Major::MAJOR_A, ROWS>;
 using B = Operand<GMMA::Major::MAJOR_B, COLUMNS>;
+static_assert(A::lies(9, 5, 1) && A::lies(ROWS - 1, DEPTH - 1, STAGES - 1), "stages of a");
+static_assert(B::lies(9, 5, 1) && B::lies(COLUMNS - 1, DEPTH - 1, STAGES - 1), "stages of b");
 using Mma = decltype(cute::make_tiled_mma(
     GMMA::ss_op_selector<ELEMENT, ELEMENT, float,
                          cute::Shape<Int<ROWS>, Int<COLUMNS>, Int<DEPTH>>, GMMA::Major::MAJOR_A,

@@ -7,6 +7,7 @@ from accel_lab.backends.cuda.cutlass.kernels import Kernel
 from accel_lab.backends.cuda.cutlass.operands import Matrix
 from accel_lab.backends.cuda.cutlass.variant import COLUMN, KINDS, ROW
 from accel_lab.backends.cuda.jit.driver_calls import tiled
+from accel_lab.libraries.authoring.operand import Number
 from accel_lab.libraries.jit.tensor_map import NBYTES, Tiling
 
 HOPPER = "90"
@@ -98,7 +99,7 @@ class HopperVariant(NamedTuple):
 class Factors(NamedTuple):
     """What sums are multiplied by: a number, and two that may be on the device."""
 
-    scale: float
+    scale: Number
     a: Any = None
     b: Any = None
 
@@ -144,7 +145,7 @@ def run_hopper(
     given = (
         *((ctypes.c_char * NBYTES).from_buffer_copy(one) for one in maps),
         *map(ctypes.c_int, (rows, columns, inner)),
-        ctypes.c_float(factors.scale),
+        ctypes.c_float(factors.scale.real),
         *map(ctypes.c_uint64, addresses),
     )
     kernel.launch_packed(variant.grid(rows, columns, processors), given)
