@@ -29,7 +29,7 @@ class Problem(NamedTuple):
     x: Any
     w: Any
     dy: Any
-    options: dict[str, tuple[int, int]]
+    options: dict[str, Any]
 
 
 @st.composite
@@ -54,8 +54,8 @@ def problems(draw: st.DrawFn) -> Problem:
     )
     dtype, seed = draw(st.sampled_from(DTYPES)), draw(st.integers(0, 99))
     shapes = (n, h, w, c), (k, r, s, c), (n, p, q, k)
-    arrays = (small(seed + at, shape, dtype) for at, shape in enumerate(shapes))
-    return Problem(*arrays, {"padding": padding, "stride": stride, "dilation": dilation})
+    x, w, dy = (small(seed + at, shape, dtype) for at, shape in enumerate(shapes))
+    return Problem(x, w, dy, {"padding": padding, "stride": stride, "dilation": dilation})
 
 
 def first(x: Any) -> Any:
@@ -85,8 +85,9 @@ def test_images_are_convolved(
 ) -> None:
     x, w, _, options = problem
     bias = small(7, w.shape[:1], str(x.dtype))
-    on = [place(device, one, layout) for one in (x, w, bias)][: 2 + biased]
-    got = cutlass.conv(*on, scale=2, epilogue="relu" if relu else "identity", **options)
+    x_, w_, bias_ = (place(device, one, layout) for one in (x, w, bias))
+    added = bias_ if biased else None
+    got = cutlass.conv(x_, w_, added, scale=2, epilogue="relu" if relu else "identity", **options)
     exact = 2 * last(torch.nn.functional.conv2d(first(x), first(w), **options))
     exact = exact + biased * bias.astype("float64")
     assert_is(device, got, np.maximum(exact, 0) if relu else exact, str(x.dtype))
@@ -96,8 +97,8 @@ def test_images_are_convolved(
 @given(problem=problems(), layout=layouts)
 def test_the_gradient_by_the_input(device: Device, problem: Problem, layout: Layout) -> None:
     x, w, dy, options = problem
-    on = [place(device, one, layout) for one in (dy, w)]
-    got = cutlass.conv_data_gradient(*on, x.shape[1:3], scale=-1, **options)
+    dy_, w_ = (place(device, one, layout) for one in (dy, w))
+    got = cutlass.conv_data_gradient(dy_, w_, x.shape[1:3], scale=-1, **options)
     shape = [x.shape[0], x.shape[3], *x.shape[1:3]]
     exact = torch.nn.grad.conv2d_input(shape, first(w), first(dy), **options)
     assert_is(device, got, -last(exact), str(x.dtype))
@@ -107,8 +108,8 @@ def test_the_gradient_by_the_input(device: Device, problem: Problem, layout: Lay
 @given(problem=problems(), layout=layouts)
 def test_the_gradient_by_the_filters(device: Device, problem: Problem, layout: Layout) -> None:
     x, w, dy, options = problem
-    on = [place(device, one, layout) for one in (x, dy)]
-    got = cutlass.conv_filter_gradient(*on, w.shape[1:3], **options)
+    x_, dy_ = (place(device, one, layout) for one in (x, dy))
+    got = cutlass.conv_filter_gradient(x_, dy_, w.shape[1:3], **options)
     shape = [w.shape[0], w.shape[3], *w.shape[1:3]]
     exact = torch.nn.grad.conv2d_weight(first(x), shape, first(dy), **options)
     assert_is(device, got, last(exact), str(x.dtype))

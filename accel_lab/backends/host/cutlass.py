@@ -54,12 +54,12 @@ class HostCutlass:
         self, m: ScaledGemm, a: Any, b: Any, bias: Any, scales: tuple[Any, Any], out: Any
     ) -> None:
         """Write epilogue(scale scale_a scale_b a @ b + bias)."""
-        factor = np.float32(element(m, "scale", m.scale, "float32"))
+        factor = np.float32(element(m, "scale", m.scale, "float32").real)
         for scale in scales:
             if scale is not None:
                 factor *= scale
         product = np.matmul(a.astype(np.float32), b.astype(np.float32))
-        out[...] = _ended(m.epilogue, product, bias, factor)
+        out[...] = _ended(m.epilogue, product, bias, float(factor))
 
     def grouped_gemm(
         self,
@@ -96,7 +96,7 @@ class HostCutlass:
         self, m: ConvFilterGradient, x: Any, dy: Any, out: Any, scale: Number
     ) -> None:
         """Write the gradient by the filters."""
-        slides = window_of(m, tuple(m.window))
+        slides = window_of(m, out.shape[1:3])
         made = filter_gradient(np, _wide(x), _wide(dy), slides, 1)
         out[...] = _ended("identity", moved_back(made, _LAYOUT), None, scale)
 

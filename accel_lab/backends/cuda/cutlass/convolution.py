@@ -144,7 +144,7 @@ class CudaConvolutions:
         )
         given = (
             *map(np.int32, problem),
-            np.float32(scale),
+            np.float32(scale.real),
             np.float32(bias is not None),
             *(0 if x is None else x.data.ptr for x in four),
         )
