@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks.cutlass import DTYPES, main
+from tests.benchmarks.products.cutlass import DTYPES, main
 
 
 def test_every_dtype_and_size_has_both_rates(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tests.benchmarks.cutlass.TURN_S", 0.001)
+    monkeypatch.setattr("tests.benchmarks.products.cutlass.TURN_S", 0.001)
     kept = tmp_path / "rows.json"
     assert main(["--backend", "host", "--sizes", "16", "32", "--json", str(kept)]) == 0
     rows = json.loads(kept.read_text())

@@ -1,6 +1,6 @@
 """Rates of CUTLASS's products beside cuBLASLt's, in one run; on the host NumPy does both.
 
-    python -m tests.benchmarks.cutlass --backend cuda --json cutlass.json
+    python -m tests.benchmarks.products.cutlass --backend cuda --json cutlass.json
 
 Operands are normal numbers, made once; `b` lies with its k beside each other, as cuBLASLt wants it
 of int8 and float8. Kernels are compiled first, each dtype's in a process of its own, as NVRTC
@@ -58,7 +58,7 @@ def calls(a: AccelRef, turned: AccelRef, dtype: str) -> dict[str, Callable[[], A
 
 def compiled(backend: str, dtypes: Sequence[str]) -> None:
     """Have the kernels of all dtypes compiled, side by side; what fails is told later."""
-    command = [sys.executable, "-m", "tests.benchmarks.cutlass", "--backend", backend]
+    command = [sys.executable, "-m", "tests.benchmarks.products.cutlass", "--backend", backend]
     command += ["--compile", "--sizes", str(LITTLE), "--dtypes"]
     running = [
         subprocess.Popen([*command, dtype], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -112,7 +112,7 @@ def table(rows: list[dict[str, Any]]) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure all dtypes at all sizes and print them."""
-    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.cutlass")
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.products.cutlass")
     parser.add_argument("--backend", choices=("host", "cuda"), default="cuda")
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     parser.add_argument("--dtypes", nargs="+", choices=DTYPES, default=DTYPES)
