@@ -86,7 +86,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"authoring"},
         {EVERY_OTHER},
         {"array", "memory", "module"},
-        {"attention", "fft", "tensorrt"},
+        {"attention", "cutlass", "fft", "tensorrt"},
     ),
     "backends/cuda": (
         {"activity", "completion", "support"},

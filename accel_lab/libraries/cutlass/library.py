@@ -1,4 +1,4 @@
-"""Products of matrices with an end of their own: CUTLASS's templates on `cuda`, NumPy on `host`.
+"""Products with an end of their own: CUTLASS's templates on `cuda`, NumPy on `host`.
 
 A product is summed in float32 of float16 and bfloat16, in int32 of int8, else in its own dtype; its
 end is computed there, too, and the result rounded once. Operands may be views of any strides. The
@@ -7,94 +7,81 @@ bits repeat on one card as long as the same tile is used, which `search` may cha
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 from accel_lab.compute.execution.launch import Launch, handles
 from accel_lab.compute.execution.worker import Worker
 from accel_lab.compute.message.buffer import AccelRef
-from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.authoring.default_actor import DefaultActor
-from accel_lab.libraries.authoring.dtype_sets import REAL_FLOATS
-from accel_lab.libraries.authoring.function import function
-from accel_lab.libraries.authoring.operand import Number, array_of, describe, element, output
-from accel_lab.libraries.authoring.options import Factor, Options
-from accel_lab.libraries.authoring.shaped import Shaped
+from accel_lab.libraries.authoring.operand import Number, array_of, element, output
+from accel_lab.libraries.cutlass.convolution import *  # noqa: F403 - cutlass.conv and its like
+from accel_lab.libraries.cutlass.convolution import (
+    Conv,
+    ConvDataGradient,
+    ConvFilterGradient,
+    scale_of,
+)
+from accel_lab.libraries.cutlass.float8 import *  # noqa: F403 - cutlass.scaled_gemm
+from accel_lab.libraries.cutlass.float8 import ScaledGemm
+from accel_lab.libraries.cutlass.grouped import *  # noqa: F403 - cutlass.grouped_gemm
+from accel_lab.libraries.cutlass.grouped import GroupedGemm, parts
+from accel_lab.libraries.cutlass.message import *  # noqa: F403 - cutlass.EPILOGUES
+from accel_lab.libraries.cutlass.product import *  # noqa: F403 - cutlass.gemm
+from accel_lab.libraries.cutlass.product import Gemm
 
-Epilogue: TypeAlias = Literal["identity", "relu", "gelu"]
-
-EPILOGUES: tuple[Epilogue, ...] = ("identity", "relu", "gelu")
-MOST = 1 << 25
-"""So many rows, columns or terms of a sum a product has at most."""
-MOST_OF_INT8 = 131_071
-"""So many terms of int8, and a bias, fit into int32, whatever they are."""
-SUMS = {"float16": "float32", "bfloat16": "float32", "int8": "int32"}
-"""The dtype in which a product of another is summed and finished."""
-
-
-def made_of(dtype: str) -> str:
-    """Return the dtype of a product."""
-    return "int32" if dtype == "int8" else dtype
-
-
-class Gemm(Shaped[AccelRef], frozen=True, array_like=True, eq=False, tag=740):
-    """Multiply, scale, add a bias and finish in one pass: epilogue(scale a @ b + bias).
-
-    `bias` (n,) is added to every row; `epilogue` is "identity", "relu", or "gelu" in its tanh form.
-    A product of int8 is int32, exactly, and has no gelu. With `search` each tile
-    that there is for such a product is compiled and timed once, and the fastest kept on disk.
-    """
-
-    library: ClassVar[str] = "cutlass"
-    dtypes: ClassVar = REAL_FLOATS | {"int8"}
-    shapes: ClassVar = "(m,k),(k,n),(n)?->(m,n)"
-    results: ClassVar = (made_of,)
-    a: AccelRef
-    b: AccelRef
-    bias: AccelRef | None = None
-    _: Options
-    scale: Factor = 1
-    epilogue: Epilogue = "identity"
-    search: bool = False
-    out: AccelRef | None = None
-
-    def check(self) -> None:
-        """Refuse an end that there is not, and extents that no tile counts."""
-        if type(self.epilogue) is not str or self.epilogue not in EPILOGUES:
-            raise _refused(f"epilogue is {self.epilogue!r}; it may be {', '.join(EPILOGUES)}")
-        if type(self.search) is not bool:
-            raise _refused(f"search is True or False, not {self.search!r}")
-        if max(*self.a.shape, *self.b.shape) > MOST:
-            raise _refused(f"a is {describe(self.a)}, b {describe(self.b)}; at most {MOST} each")
-        if self.a.dtype == "int8":
-            self._check_int8()
-
-    def _check_int8(self) -> None:
-        if self.epilogue == "gelu":
-            raise _refused("int8 has no gelu; convert with array.cast")
-        scale = element(self, "scale", self.scale, "int8")
-        most = MOST_OF_INT8 // max(abs(int(scale.real)), 1)
-        if self.a.shape[1] > most:
-            text = f"a is {describe(self.a)}, and int32 holds sums of {most} scaled products"
-            raise _refused(f"{text}; cut it along k")
-
-
-gemm = function(Gemm)
+Build: TypeAlias = Callable[[], None] | None
+"""What compiles a kernel, on any thread; None if it is there."""
 
 
 class CutlassLibrary(Protocol):
     """What a backend provides."""
 
-    def missing(self, m: Gemm, a: Any, b: Any) -> Callable[[], None] | None:
-        """Return what compiles the kernel for a product, on any thread; None if it is there."""
+    def missing(self, m: Gemm | ScaledGemm, a: Any, b: Any) -> Build:
+        """Return what compiles the kernel for a product."""
 
-    def has_searched(self, m: Gemm, a: Any, b: Any) -> bool:
+    def has_searched(self, m: Gemm | ScaledGemm, a: Any, b: Any) -> bool:
         """Whether the tiles for such a product have been timed, or there are none."""
 
-    def search(self, m: Gemm, a: Any, b: Any, bias: Any, worker: Worker) -> None:
+    def search(self, m: Gemm | ScaledGemm, a: Any, b: Any, bias: Any, worker: Worker) -> None:
         """Time the tiles for a product and keep the fastest; it may block the worker."""
 
     def gemm(self, m: Gemm, a: Any, b: Any, bias: Any, out: Any, scale: Number) -> None:
         """Write epilogue(scale a @ b + bias)."""
+
+    def scaled_gemm(
+        self, m: ScaledGemm, a: Any, b: Any, bias: Any, scales: tuple[Any, Any], out: Any
+    ) -> None:
+        """Write epilogue(scale scale_a scale_b a @ b + bias)."""
+
+    def missing_grouped(self, m: GroupedGemm, a: list[Any], b: list[Any]) -> Build:
+        """Return what compiles the kernel for products."""
+
+    def grouped_gemm(
+        self,
+        m: GroupedGemm,
+        a: list[Any],
+        b: list[Any],
+        bias: list[Any],
+        out: list[Any],
+        scale: Number,
+    ) -> None:
+        """Write epilogue(scale a[i] @ b[i] + bias[i]) to each part."""
+
+    def missing_conv(self, m: Conv | ConvDataGradient | ConvFilterGradient) -> Build:
+        """Return what compiles the kernel for a convolution."""
+
+    def conv(self, m: Conv, x: Any, w: Any, bias: Any, out: Any, scale: Number) -> None:
+        """Write the end of what was convolved, scaled, and the bias."""
+
+    def conv_data_gradient(
+        self, m: ConvDataGradient, dy: Any, w: Any, out: Any, scale: Number
+    ) -> None:
+        """Write the gradient by what was convolved."""
+
+    def conv_filter_gradient(
+        self, m: ConvFilterGradient, x: Any, dy: Any, out: Any, scale: Number
+    ) -> None:
+        """Write the gradient by the filters."""
 
 
 class CutlassActor(DefaultActor):
@@ -107,22 +94,94 @@ class CutlassActor(DefaultActor):
     def gemm(self, m: Gemm, launch: Launch) -> None:
         """Enqueue a product; what has to be compiled or timed for it is, beside the dispatcher."""
 
-        def read() -> tuple[Any, Any, Any]:
-            bias = None if m.bias is None else launch.read(m.bias)
-            return launch.read(m.a), launch.read(m.b), bias
-
         def enqueue(_: None = None) -> None:
-            out, operands = output(launch, "a", "b", "bias"), read()
+            out, operands = output(launch, "a", "b", "bias"), _three(m, launch)
             self.lib.gemm(m, *operands, out, element(m, "scale", m.scale, m.a.dtype))
 
+        self._when_chosen(m, launch, enqueue)
+
+    @handles(ScaledGemm)
+    def scaled_gemm(self, m: ScaledGemm, launch: Launch) -> None:
+        """Enqueue a product of float8, as `gemm`."""
+
+        def enqueue(_: None = None) -> None:
+            out, operands = (
+                output(launch, "a", "b", "bias", "scale_a", "scale_b"),
+                _three(m, launch),
+            )
+            scales = _read(launch, m.scale_a), _read(launch, m.scale_b)
+            self.lib.scaled_gemm(m, *operands, scales, out)
+
+        self._when_chosen(m, launch, enqueue)
+
+    def _when_chosen(
+        self, m: Gemm | ScaledGemm, launch: Launch, enqueue: Callable[..., None]
+    ) -> None:
+        """Enqueue when its tiles have been timed, if it asks for that, and compiled."""
         a, b = array_of(m.a), array_of(m.b)
         if m.search and not self.lib.has_searched(m, a, b):
-            launch.blocking(partial(self.lib.search, m, *read()), enqueue)
-        elif (build := self.lib.missing(m, a, b)) is not None:
-            launch.defer(build, enqueue)
+            launch.blocking(partial(self.lib.search, m, *_three(m, launch)), enqueue)
         else:
-            enqueue()
+            _when_built(launch, self.lib.missing(m, a, b), enqueue)
+
+    @handles(GroupedGemm)
+    def grouped_gemm(self, m: GroupedGemm, launch: Launch) -> None:
+        """Enqueue the products, each into its part of the result."""
+        shapes = m.shapes_made()
+        scale = element(m, "scale", m.scale, m.a[0].dtype)
+
+        def enqueue(_: None = None) -> None:
+            out = parts(launch.empty(), shapes)
+            left, right, bias = ([launch.read(one) for one in of] for of in (m.a, m.b, m.bias))
+            self.lib.grouped_gemm(m, left, right, bias, out, scale)
+
+        a, b = ([array_of(one) for one in of] for of in (m.a, m.b))
+        _when_built(launch, self.lib.missing_grouped(m, a, b), enqueue)
+
+    @handles(Conv)
+    def conv(self, m: Conv, launch: Launch) -> None:
+        """Enqueue a convolution."""
+
+        def enqueue(_: None = None) -> None:
+            out = output(launch, "x", "w", "bias")
+            bias = _read(launch, m.bias)
+            scale = scale_of(m, m.x.dtype)
+            self.lib.conv(m, launch.read(m.x), launch.read(m.w), bias, out, scale)
+
+        _when_built(launch, self.lib.missing_conv(m), enqueue)
+
+    @handles(ConvDataGradient)
+    def conv_data_gradient(self, m: ConvDataGradient, launch: Launch) -> None:
+        """Enqueue a gradient."""
+
+        def enqueue(_: None = None) -> None:
+            out, scale = output(launch, "dy", "w"), scale_of(m, m.dy.dtype)
+            self.lib.conv_data_gradient(m, launch.read(m.dy), launch.read(m.w), out, scale)
+
+        _when_built(launch, self.lib.missing_conv(m), enqueue)
+
+    @handles(ConvFilterGradient)
+    def conv_filter_gradient(self, m: ConvFilterGradient, launch: Launch) -> None:
+        """Enqueue a gradient."""
+
+        def enqueue(_: None = None) -> None:
+            out, scale = output(launch, "x", "dy"), scale_of(m, m.x.dtype)
+            self.lib.conv_filter_gradient(m, launch.read(m.x), launch.read(m.dy), out, scale)
+
+        _when_built(launch, self.lib.missing_conv(m), enqueue)
 
 
-def _refused(why: str) -> InvalidArgument:
-    return InvalidArgument(f"Gemm: {why}")
+def _three(m: Gemm | ScaledGemm, launch: Launch) -> tuple[Any, Any, Any]:
+    return launch.read(m.a), launch.read(m.b), _read(launch, m.bias)
+
+
+def _read(launch: Launch, ref: AccelRef | None) -> Any:
+    return None if ref is None else launch.read(ref)
+
+
+def _when_built(launch: Launch, build: Build, enqueue: Callable[..., None]) -> None:
+    """Enqueue at once, or when the kernel was compiled, beside the dispatcher."""
+    if build is None:
+        enqueue()
+    else:
+        launch.defer(build, enqueue)

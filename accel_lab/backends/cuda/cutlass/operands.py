@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import cupy
 
-from accel_lab.backends.cuda.cutlass.variant import COLUMN, KINDS, ROW, layouts, padded
+from accel_lab.backends.cuda.cutlass.variant import ALIGNMENTS, COLUMN, ROW, layouts, padded
 
 _MOST_STEP = 2**31
 ALIGNED = 16
@@ -29,10 +29,19 @@ def lying(dtype: str, a: Any, b: Any) -> tuple[Matrix, Matrix]:
     inner = a.shape[1]
     whole = padded(dtype, inner)
     of_a, of_b = layouts(dtype)
-    alignment = KINDS[dtype].alignment
+    alignment = ALIGNMENTS[dtype]
     if whole != inner:
         return Matrix(ROW, whole, is_copied=True), Matrix(COLUMN, whole, is_copied=True)
     return _lying(a, of_a, alignment, inner), _lying(b, of_b, alignment, inner)
+
+
+def lying_alike(dtype: str, a: Any, b: Any) -> tuple[Matrix, Matrix]:
+    """Return how operands lie, or copies are to, with k beside k in both."""
+    inner = a.shape[1]
+    whole, alignment = padded(dtype, inner), ALIGNMENTS[dtype]
+    if whole != inner:
+        return lying(dtype, a, b)
+    return _lying(a, (ROW,), alignment, inner), _lying(b, (COLUMN,), alignment, inner)
 
 
 def _lying(x: Any, allowed: tuple[str, ...], alignment: int, inner: int) -> Matrix:
@@ -65,8 +74,15 @@ def placed(x: Any, how: Matrix) -> Any:
     return made
 
 
-def aligned(x: Any) -> Any:
-    """Return a vector, or a copy of it, that is read in vectors; None stays."""
-    if x is None or (x.flags.c_contiguous and x.data.ptr % ALIGNED == 0):
-        return x
-    return x.copy()
+def is_direct(x: Any) -> bool:
+    """Whether an array is read and written in vectors as it lies."""
+    return bool(x.flags.c_contiguous) and x.data.ptr % ALIGNED == 0
+
+
+def added(bias: Any, dtype: str) -> Any:
+    """Return the bias as a kernel reads it, in the dtype of the result; None stays."""
+    if bias is None:
+        return None
+    if dtype == "int8":
+        return bias.astype("int32")
+    return bias if is_direct(bias) else bias.copy()

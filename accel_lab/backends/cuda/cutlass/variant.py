@@ -1,5 +1,6 @@
 """The kernels that there may be for a product: one for each tile, layout, end and width."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 ROW, COLUMN = "RowMajor", "ColumnMajor"
@@ -65,14 +66,23 @@ KINDS = {
 }
 
 
+ALIGNMENTS = {name: kind.alignment for name, kind in KINDS.items()} | {
+    "float8_e4m3fn": 16,
+    "float8_e5m2": 16,
+}
+"""Of so many elements an operand's rows are a multiple."""
+_BY_K = frozenset({"int8", "float8_e4m3fn", "float8_e5m2"})
+
+
 class Variant(NamedTuple):
-    """One kernel.
+    """One kernel for products.
 
     Attributes:
         a, b: how the operands lie, `ROW` or `COLUMN`.
         epilogue: the product's end.
         is_wide: whether several of a result are written at once.
         tile: which of the kind's.
+        template: the file that it is made of.
     """
 
     dtype: str
@@ -81,40 +91,59 @@ class Variant(NamedTuple):
     epilogue: str
     is_wide: bool
     tile: int
+    template: str = "gemm.cu"
 
     @property
     def block(self) -> tuple[int, int, int]:
         """What a block multiplies."""
         return KINDS[self.dtype].tiles[self.tile].block
 
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The files, one behind the other."""
+        return ("ends.cuh", self.template)
+
     def options(self) -> tuple[str, ...]:
         """Return the compiler's options, which fill the template."""
         kind = KINDS[self.dtype]
-        tile = kind.tiles[self.tile]
-        named = {
-            "ELEMENT": kind.element,
-            "MADE": kind.made,
-            "SUM": kind.sums,
-            "UNIT": kind.unit,
-            "OPERATOR": kind.operator,
-            "INSTRUCTION": _listed(kind.instruction),
-            "ALIGNMENT": kind.alignment,
-            "LAYOUT_A": self.a,
-            "LAYOUT_B": self.b,
-            "TILE": _listed(tile.block),
-            "WARP": _listed(tile.warp),
-            "STAGES": tile.stages,
-            "WIDTH": kind.width if self.is_wide else 1,
-            "END": self.epilogue.capitalize(),
-        }
-        # CUTLASS's functions for the host have no mark of their own, and are the device's here.
-        return ("-default-device", "-w", *(f"-D{name}={value}" for name, value in named.items()))
+        width = kind.width if self.is_wide else 1
+        named = {"LAYOUT_A": self.a, "LAYOUT_B": self.b}
+        return defined(kind, self.tile, self.epilogue, width, named)
 
     def grid(self, rows: int, columns: int) -> tuple[int, int, int]:
-        """Return the blocks of a launch (GemmIdentityThreadblockSwizzle<8>::get_grid_shape)."""
-        down, across = -(-rows // self.block[0]), -(-columns // self.block[1])
-        wide = 8 if across >= 6 else 4 if across >= 3 else 2 if across >= 2 else 1  # noqa: PLR2004 - CUTLASS's
-        return down * wide, -(-across // wide), 1
+        """Return the blocks of a launch."""
+        return grid_of(self.block, rows, columns)
+
+
+def defined(
+    kind: Kind, tile: int, epilogue: str, width: int, more: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Return the compiler's options that fill a template."""
+    chosen = kind.tiles[tile]
+    named = {
+        "ELEMENT": kind.element,
+        "MADE": kind.made,
+        "SUM": kind.sums,
+        "UNIT": kind.unit,
+        "OPERATOR": kind.operator,
+        "INSTRUCTION": _listed(kind.instruction),
+        "ALIGNMENT": kind.alignment,
+        "TILE": _listed(chosen.block),
+        "WARP": _listed(chosen.warp),
+        "STAGES": chosen.stages,
+        "WIDTH": width,
+        "END": epilogue.capitalize(),
+        **more,
+    }
+    # CUTLASS's functions for the host have no mark of their own, and are the device's here.
+    return ("-default-device", "-w", *(f"-D{name}={value}" for name, value in named.items()))
+
+
+def grid_of(block: tuple[int, int, int], rows: int, columns: int) -> tuple[int, int, int]:
+    """Return the blocks of a launch (GemmIdentityThreadblockSwizzle<8>::get_grid_shape)."""
+    down, across = -(-rows // block[0]), -(-columns // block[1])
+    wide = 8 if across >= 6 else 4 if across >= 3 else 2 if across >= 2 else 1  # noqa: PLR2004 - CUTLASS's
+    return down * wide, -(-across // wide), 1
 
 
 def default_tile(dtype: str, rows: int, columns: int, processors: int) -> int:
@@ -133,16 +162,16 @@ def writes_wide(dtype: str, columns: int) -> bool:
 
 def padded(dtype: str, inner: int) -> int:
     """Return how many terms a sum has with the zeros that round it up."""
-    alignment = KINDS[dtype].alignment
+    alignment = ALIGNMENTS[dtype]
     return max(-(-inner // alignment), 1) * alignment
 
 
 def layouts(dtype: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return how a and b may lie, the first where it has to be copied.
 
-    The tensor cores take int8 with k beside k alone.
+    The tensor cores take int8 and float8 with k beside k alone.
     """
-    return ((ROW,), (COLUMN,)) if dtype == "int8" else ((ROW, COLUMN), (COLUMN, ROW))
+    return ((ROW,), (COLUMN,)) if dtype in _BY_K else ((ROW, COLUMN), (COLUMN, ROW))
 
 
 def _listed(extents: tuple[int, int, int]) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -14,7 +15,9 @@ if find_spec("cupy") is None:
         "the packages of the cuda12 or cuda13 extra are not installed", allow_module_level=True
     )
 
-from accel_lab.backends.cuda.cutlass import library
+from accel_lab.backends.cuda.cutlass.convolution import DIRECTIONS, ConvVariant
+from accel_lab.backends.cuda.cutlass.hopper import TILES, HopperVariant, boxes, largest
+from accel_lab.backends.cuda.cutlass.kernels import elsewhere, program_of
 from accel_lab.backends.cuda.cutlass.operands import lying, row_step
 from accel_lab.backends.cuda.cutlass.variant import (
     COLUMN,
@@ -58,13 +61,77 @@ def test_every_layout_compiles_for_rows_of_any_length(dtype: str) -> None:
 
 
 @needs_headers
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", KINDS)
+def test_every_dtype_compiles_for_groups(dtype: str) -> None:
+    last = len(KINDS[dtype].tiles) - 1
+    a, b = layouts(dtype)
+    variant = Variant(dtype, a[0], b[-1], "relu", is_wide=True, tile=last, template="grouped.cu")
+    check_compiled(variant)
+
+
+@needs_headers
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize("direction", sorted(DIRECTIONS.values()))
+def test_every_direction_of_a_convolution_compiles(dtype: str, direction: tuple[str, str]) -> None:
+    check_compiled(ConvVariant(dtype, *direction, "gelu", 0))
+
+
+OF_HOPPER = [
+    HopperVariant(dtype, a, b, "gelu", at != 1, made, at)
+    for dtype, a, b, made in (
+        ("float16", ROW, COLUMN, "float16"),
+        ("bfloat16", COLUMN, ROW, "bfloat16"),
+        ("float8_e4m3fn", ROW, COLUMN, "float32"),
+        ("float8_e5m2", ROW, COLUMN, "bfloat16"),
+    )
+    for at in range(len(TILES[dtype]))
+]
+
+
+@needs_headers
+@pytest.mark.slow
+@pytest.mark.parametrize("variant", OF_HOPPER, ids=str)
+def test_every_tile_compiles_for_hopper(variant: HopperVariant) -> None:
+    """Without spills, and with products that do not wait for each other."""
+    checked = program_of(variant)
+    options = (*checked.options, "--ptxas-options=-v")
+    made = nvrtc.build(msgspec.structs.replace(checked, options=options), "90")
+    shared_bytes, threads = struct.unpack("=2I", data_of(made.cubin, "facts"))
+    assert threads == 128 * (1 + variant.extents.rows // 64)
+    assert 0 < shared_bytes <= SHARED_LIMIT
+    assert "0 bytes spill stores, 0 bytes spill loads" in made.log
+    assert "serialized" not in made.log
+
+
+@pytest.mark.parametrize("variant", OF_HOPPER, ids=str)
+def test_boxes_fill_the_stages_of_hopper(variant: HopperVariant) -> None:
+    """A box's last extent is 128 bytes, the swizzle's, and no extent is above TMA's 256."""
+    tile, size = variant.extents, 1 if variant.dtype.startswith("float8") else 2
+    for (rows, columns), extent in zip(boxes(variant), (tile.rows, tile.columns), strict=True):
+        assert columns * size == 128
+        assert max(rows, columns) <= 256
+        assert extent * 128 // size % (rows * columns) == 0
+    stage = 128 * (tile.rows + tile.columns)
+    assert tile.stages * stage + 2048 <= SHARED_LIMIT
+    assert variant.grid(8192, 8192, 132) == (132, 1, 1)
+    assert variant.grid(1, 1, 132) == (tile.cluster, 1, 1)
+
+
+def test_the_largest_tile_of_hopper_that_fills_the_card_is_taken() -> None:
+    assert largest("bfloat16", 8192, 8192, 132) == 0
+    assert largest("bfloat16", 2048, 1024, 132) == 2
+
+
+@needs_headers
 def test_a_kernel_compiles() -> None:
     check_compiled(Variant("float32", ROW, ROW, "relu", is_wide=False, tile=1))
 
 
-def check_compiled(variant: Variant) -> None:
+def check_compiled(variant: Variant | ConvVariant) -> None:
     """Compile for the H100, and look at what the kernel says of itself."""
-    cubin = nvrtc.build(library.program_of(variant), "90").cubin
+    cubin = nvrtc.build(program_of(variant), "90").cubin
     shared_bytes, threads = struct.unpack("=2I", data_of(cubin, "facts"))
     tile = KINDS[variant.dtype].tiles[variant.tile]
     warps = [block // warp for block, warp in zip(tile.block, tile.warp, strict=True)]
@@ -73,16 +140,16 @@ def check_compiled(variant: Variant) -> None:
 
 
 def test_libcuxx_is_found_where_a_toolkit_does_not_have_it(tmp_path: Path) -> None:
-    found = library.elsewhere((str(tmp_path),))
+    found = elsewhere((str(tmp_path),))
     assert found["cccl/cuda/std/tuple"] == "#include <cuda/std/tuple>\n"
     (tmp_path / "cccl/cuda/std").mkdir(parents=True)
-    assert library.elsewhere((str(tmp_path), "with it")) == {}
+    assert elsewhere((str(tmp_path), "with it")) == {}
 
 
 def test_without_the_headers_it_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nvrtc, "cutlass_headers", lambda: None)
     with pytest.raises(BackendUnavailable, match=r"CUTLASS's headers are not installed.*cutlass"):
-        library.program_of(Variant("float32", ROW, ROW, "relu", is_wide=True, tile=0))
+        program_of(Variant("float32", ROW, ROW, "relu", is_wide=True, tile=0))
 
 
 def matrix(shape: tuple[int, int], dtype: str, at: int = 1 << 20) -> Any:
