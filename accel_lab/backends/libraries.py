@@ -15,6 +15,9 @@ from accel_lab.backends import parts_of
 from accel_lab.errors import BackendUnavailable
 from accel_lab.library_modules import LIBRARIES, class_name, module_of
 
+_NO_FILE = "cannot open shared object file"
+"""What the loader says of a shared library that is not there."""
+
 
 def makers(backend: str, device: Any) -> dict[str, Callable[[], Any]]:
     """Return what makes each library that a backend has; it is imported when it is made."""
@@ -35,7 +38,9 @@ def load(backend: str, absent: type[Exception] | None = None) -> None:
         try:
             module_of(library, f"backends.{backend}")
         except ImportError as error:
-            if absent is None or not isinstance(error.__cause__, absent):
+            if absent is None or not (
+                isinstance(error.__cause__, absent) or _NO_FILE in str(error)
+            ):
                 raise
 
 

@@ -260,18 +260,27 @@ def _steps(peers: Peers, loss: Any, given: Any, parameters: list[Any], *, compil
     return ways
 
 
+PARTS = {
+    "attention": attentions,
+    "decode": decoding,
+    "residual": residual,
+    "transformer": transformer,
+}
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Measure, and print a table."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.layers")
     parser.add_argument("--backend", default="cuda")
     parser.add_argument("--small", action="store_true", help="tiny extents, to try it")
+    parser.add_argument("--only", choices=list(PARTS), action="append")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args(arguments)
     rows: dict[str, dict[str, float]] = {}
     with System(options.backend, 1) as lab:
         peers = Peers("cuda" if lab.backend == "cuda" else "cpu")
-        for part in (attentions, decoding, residual, transformer):
-            rows |= part(lab.devices[0], peers, small=options.small)
+        for name in options.only or PARTS:
+            rows |= PARTS[name](lab.devices[0], peers, small=options.small)
     sys.stdout.write(
         "| what | ours, ms | peers, ms | best peer's time by ours |\n|---|---|---|---|\n"
     )

@@ -30,6 +30,8 @@ class Text:
     def take(self, token: int) -> str:
         """Take a token; return the text that is certain now."""
         self.tokens += 1
+        if token >= len(self._tokenizer.tokens):
+            return ""  # weights may have rows beyond the tokenizer's tokens, which are no text
         self._pending.append(token)
         text = self._tokenizer.decode(self._pending)
         if text.endswith(BROKEN):

@@ -16,6 +16,12 @@ def test_parts_of_any_bytes_make_what_all_together_do(content: bytes) -> None:
     assert "".join([*parts, text.end()]) == content.decode(errors="replace")
 
 
+def test_a_token_that_the_tokenizer_does_not_have_is_no_text() -> None:
+    text = Text(BYTES)
+    parts = [text.take(token) for token in (97, 49_000, 0xE2, 50_000, 0x82, 0xAC)]
+    assert ("".join([*parts, text.end()]), text.tokens) == ("a\u20ac", 6)
+
+
 @given(
     content=st.text("abc\u20ac", max_size=20),
     stops=st.lists(st.text("abc\u20ac", min_size=1, max_size=3), max_size=3),

@@ -152,10 +152,14 @@ def program_of(template: Template) -> Compile:
 
 @cache
 def elsewhere(folders: tuple[str, ...]) -> dict[str, str]:
-    """Return headers of libcu++ that CUTLASS asks for where CUDA 13's toolkit has them.
+    """Return headers that stand for others.
 
-    They lead to those that are in the folders, and are none where that place is there, too.
+    Those of libcu++ CUTLASS asks for where CUDA 13's toolkit has them; they lead to
+    those that are in the folders, and are left out where that place is there, too.
+    What no kernel here needs, and what needs the compiler's own headers, is empty.
     """
+    found = {"cutlass/arch/wmma.h": "#pragma once\n"}
     if any(Path(one, "cccl/cuda/std").is_dir() for one in folders):
-        return {}
-    return {f"cccl/cuda/std/{name}": f"#include <cuda/std/{name}>\n" for name in LIBCUXX}
+        return found
+    libcuxx = {f"cccl/cuda/std/{name}": f"#include <cuda/std/{name}>\n" for name in LIBCUXX}
+    return found | libcuxx

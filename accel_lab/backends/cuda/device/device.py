@@ -26,7 +26,6 @@ from accel_lab.backends.cuda.device.pinned import PinnedPool, PinnedSegments
 from accel_lab.backends.cuda.device.pool import Pool, let_segments_grow
 from accel_lab.backends.cuda.device.stream import CudaEvent, CudaStream
 from accel_lab.backends.cuda.device.stream_write import write_word
-from accel_lab.backends.cuda.memory import managed
 from accel_lab.backends.libraries import makers
 from accel_lab.compute.arrays.dtypes import NAMES
 from accel_lab.compute.execution.backend import IpcCopies, MakeRoom, Peak, PeerMemory, Poison
@@ -58,6 +57,7 @@ class CudaDevice:
         self._wait = EventWait(index)
         self._opened: dict[bytes, int] = {}
         self.shared_files: WeakSet[Any] = WeakSet()  # of memory that others may have open
+        self.managed: WeakSet[Any] = WeakSet()  # memory that the driver moves by itself
         self._pinned = PinnedSegments(index)
         self._pinned_pool = PinnedPool(index)
         self._injection = Injection()
@@ -173,7 +173,7 @@ class CudaDevice:
             return "another process has memory of it open (CUDA IPC)"
         if self._opened:
             return "it has memory of another process open (CUDA IPC)"
-        return "it has managed memory, which the driver moves by itself" if managed.alive() else ""
+        return "it has managed memory, which the driver moves by itself" if self.managed else ""
 
     def pinned(self) -> tuple[int, int, int, int, int]:
         """Return how much host memory is page-locked; any thread."""

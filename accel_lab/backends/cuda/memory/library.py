@@ -46,7 +46,9 @@ class CudaMemory:
         if not runtime.deviceGetAttribute(attribute, self._device.index):
             text = "Managed: this card and the host cannot use managed memory at the same time"
             raise InvalidArgument(f"{text} (concurrentManagedAccess is 0)")
-        return CudaBlock(nbytes)
+        made = CudaBlock(nbytes)
+        self._device.managed.add(made)
+        return made
 
     def growing(self, reserved_bytes: int) -> CudaGrowingBlock:
         """Reserve addresses (cuMemAddressReserve)."""

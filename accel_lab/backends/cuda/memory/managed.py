@@ -2,26 +2,17 @@
 
 import ctypes
 from typing import Any
-from weakref import WeakSet
 
 import cupy
 from cupy.cuda import memory
 
 from accel_lab.backends.cuda.device.interop import storage_of
 
-_blocks: "WeakSet[CudaBlock]" = WeakSet()
-
-
-def alive() -> bool:
-    """Whether this process has managed memory; any thread."""
-    return bool(_blocks)
-
 
 class CudaBlock:
     """An allocation of managed memory; its arrays keep it, and the last reference frees it."""
 
     def __init__(self, nbytes: int) -> None:
-        _blocks.add(self)
         self._memory = memory.malloc_managed(max(nbytes, 1))
         self.pointer = ctypes.c_uint64(self._memory.ptr)
         self.size = ctypes.c_size_t(max(nbytes, 1))

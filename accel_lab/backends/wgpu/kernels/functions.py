@@ -174,11 +174,12 @@ FUNCTIONS.update(
     }
 )
 
-# Of whole numbers: division rounds down, and by zero gives 0, as NumPy's does.
+# Of whole numbers: division rounds down, and by zero gives 0, as NumPy's does. What is left is
+# computed from the quotient, for Vulkan leaves `%` of negative numbers to the driver.
 for _kind, _zero in (("i32", "0"), ("u32", "0u"), ("i64", "0li"), ("u64", "0lu")):
     _one = _zero.replace("0", "1")
     _signed = _kind[0] == "i"
-    _fix = f"select(q, q - {_one}, (a % b != {_zero}) && ((a < {_zero}) != (b < {_zero})))"
+    _fix = f"select(q, q - {_one}, (a != q * b) && ((a < {_zero}) != (b < {_zero})))"
     _least = "q" if not _signed else _fix
     _edge = f"if (b == {_zero} - {_one}) {{ return {_zero} - a; }}" if _signed else ""
     _none = f"if (b == {_zero} - {_one}) {{ return {_zero}; }}" if _signed else ""
@@ -195,7 +196,7 @@ for _kind, _zero in (("i32", "0"), ("u32", "0u"), ("i64", "0li"), ("u64", "0lu")
     FUNCTIONS[f"modulo_{_kind}"] = (
         f"fn modulo_{_kind}(a: {_kind}, b: {_kind}) -> {_kind} {{\n"
         f"  if (b == {_zero}) {{ return {_zero}; }}\n  {_none}\n"
-        f"  let r = a % b; return {_turn};\n}}"
+        f"  let r = a - a / b * b; return {_turn};\n}}"
     )
     FUNCTIONS[f"power_{_kind}"] = (
         f"fn power_{_kind}(a: {_kind}, b: {_kind}) -> {_kind} {{\n"

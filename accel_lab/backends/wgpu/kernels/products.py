@@ -10,7 +10,8 @@ from accel_lab.errors import InvalidArgument
 TILE, SIDE, EACH, DEEP = 64, 16, 4, 16
 MOST_TERMS = 32_768
 """How many terms a kernel sums: a processor's adapter ends loops after 65 535 rounds."""
-_NARROW = frozenset({"float16", "bfloat16"})
+_SUMS = {"float16": "float32", "bfloat16": "float32", "bool": "int32"}
+"""In what products are summed. A driver lost some bool of a work group's memory."""
 
 
 def multiply(
@@ -38,7 +39,7 @@ def multiply(
     if count > MOST_GROUPS:
         text = f"wgpu multiplies at most {MOST_GROUPS} matrices at once, not {count}"
         raise InvalidArgument(text)
-    dtype = "float32" if out.name in _NARROW else out.name
+    dtype = _SUMS.get(out.name, out.name)
     sums = device.empty(out.shape, dtype)
     if not terms:
         nothing = Job(device)
@@ -98,14 +99,12 @@ def _add_product(device: Target, a: Any, b: Any, sums: Any, dtype: str, *, is_fi
 
 
 def _zero(dtype: str) -> str:
-    kind = type_of(dtype)
-    return "false" if kind.kind == "b" else f"{kind.value}(0)"
+    return f"{type_of(dtype).value}(0)"
 
 
 def _main(dtype: str, left: str, right: str, *, is_first: bool) -> str:
     kind = type_of(dtype)
     zero = _zero(dtype)
-    both, join = ("&&", "||") if kind.kind == "b" else ("*", "+")
     pairs = [(r, c) for r in range(EACH) for c in range(EACH)]
     of_a = cast("a(az, row + ra, t + ka)", left, dtype)
     of_b = cast("b(bz, t + kb, column + cb)", right, dtype)
@@ -126,11 +125,11 @@ def _main(dtype: str, left: str, right: str, *, is_first: bool) -> str:
     ]
     take = [f"let a{n} = of_a[k * {TILE}u + lr + {n}u];" for n in range(EACH)]
     take += [f"let b{n} = of_b[k * {TILE}u + lc + {n}u];" for n in range(EACH)]
-    sums = [f"s{r}{c} = s{r}{c} {join} (a{r} {both} b{c});" for r, c in pairs]
+    sums = [f"s{r}{c} = s{r}{c} + (a{r} * b{c});" for r, c in pairs]
     put = []
     for r, c in pairs:
         where = f"yz, row + lr + {r}u, column + lc + {c}u"
-        value = f"s{r}{c}" if is_first else f"y({where}) {join} s{r}{c}"
+        value = f"s{r}{c}" if is_first else f"y({where}) + s{r}{c}"
         if kind.kind != "f":
             value = kind.rounded.format(f"({value})")
         inside = f"row + lr + {r}u < rows() && column + lc + {c}u < columns()"
