@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 from accel_lab.compute.execution.launch import Launch, handles
 from accel_lab.compute.execution.worker import Worker
 from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.operation import Operation
 from accel_lab.libraries.authoring.default_actor import DefaultActor
 from accel_lab.libraries.authoring.operand import Number, array_of, element, output
 from accel_lab.libraries.cutlass.convolution import *  # noqa: F403 - cutlass.conv and its like
@@ -118,6 +119,7 @@ class CutlassActor(DefaultActor):
         self, m: Gemm | ScaledGemm, launch: Launch, enqueue: Callable[..., None]
     ) -> None:
         """Enqueue when its tiles have been timed, if it asks for that, and compiled."""
+        _look(m, launch)
         a, b = array_of(m.a), array_of(m.b)
         if m.search and not self.lib.has_searched(m, a, b):
             launch.blocking(partial(self.lib.search, m, *_three(m, launch)), enqueue)
@@ -127,6 +129,7 @@ class CutlassActor(DefaultActor):
     @handles(GroupedGemm)
     def grouped_gemm(self, m: GroupedGemm, launch: Launch) -> None:
         """Enqueue the products, each into its part of the result."""
+        _look(m, launch)
         shapes = m.shapes_made()
         scale = element(m, "scale", m.scale, m.a[0].dtype)
 
@@ -148,6 +151,7 @@ class CutlassActor(DefaultActor):
             scale = scale_of(m, m.x.dtype)
             self.lib.conv(m, launch.read(m.x), launch.read(m.w), bias, out, scale)
 
+        _look(m, launch)
         _when_built(launch, self.lib.missing_conv(m), enqueue)
 
     @handles(ConvDataGradient)
@@ -158,6 +162,7 @@ class CutlassActor(DefaultActor):
             out, scale = output(launch, "dy", "w"), scale_of(m, m.dy.dtype)
             self.lib.conv_data_gradient(m, launch.read(m.dy), launch.read(m.w), out, scale)
 
+        _look(m, launch)
         _when_built(launch, self.lib.missing_conv(m), enqueue)
 
     @handles(ConvFilterGradient)
@@ -168,7 +173,14 @@ class CutlassActor(DefaultActor):
             out, scale = output(launch, "x", "dy"), scale_of(m, m.x.dtype)
             self.lib.conv_filter_gradient(m, launch.read(m.x), launch.read(m.dy), out, scale)
 
+        _look(m, launch)
         _when_built(launch, self.lib.missing_conv(m), enqueue)
+
+
+def _look(m: Operation[Any], launch: Launch) -> None:
+    """Refuse operands that do not fit where the notebook did not know a shape."""
+    if launch.spec is None:
+        m.infer()
 
 
 def _three(m: Gemm | ScaledGemm, launch: Launch) -> tuple[Any, Any, Any]:
