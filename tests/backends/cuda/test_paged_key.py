@@ -41,7 +41,7 @@ def test_a_key_is_all_that_a_plan_depends_on() -> None:
         {"dtype": "float32"},
         {"shape": (3, 8, 2, 64)},
         {"shape": (3, 8, 1, 60)},
-        {"sink": object()},
+        {"sink": "a buffer"},
         {"alibi": True},
         {"window": 8},
     ],
