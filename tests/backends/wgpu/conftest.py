@@ -7,6 +7,7 @@ import pytest
 
 from accel_lab import System
 from accel_lab.backends import wgpu
+from accel_lab.backends.wgpu.adapters import adapters
 from accel_lab.compute.device import Device
 from tests.conftest import require
 
@@ -25,3 +26,14 @@ def device() -> Iterator[Device]:
     with System("wgpu", devices=1) as lab:
         yield lab.devices[0]
         lab.check()
+
+
+@pytest.fixture(scope="session")
+def is_literal(adapter: Any) -> bool:
+    """Whether it computes what is written: the processor's own does.
+
+    A card's driver may take a product and a sum as one operation, and numbers below the least
+    normal one as zero; WGSL allows both.
+    """
+    del adapter  # there is one
+    return adapters()[0].kind == "CPU"
