@@ -10,6 +10,7 @@ from typing import Any
 
 import hypothesis
 import pytest
+from hypothesis.errors import FailedHealthCheck, Unsatisfiable
 
 from accel_lab.backends import listed
 from accel_lab.compute.device import Device
@@ -71,12 +72,14 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
         return (yield)
     handle = getattr(pyfuncitem.obj, "hypothesis", None)
     drawn = handle and handle.inner_test
+    refused: list[Exception] = []
     if handle:
-        handle.inner_test = _without_refusals(drawn)
+        handle.inner_test = _without_refusals(drawn, refused)
     try:
         return (yield)
     except Exception as error:
-        if is_refusal(error):
+        nothing_left = refused and isinstance(error, FailedHealthCheck | Unsatisfiable)
+        if nothing_left or is_refusal(error):
             pytest.skip(f"wgpu: {error}")
         raise
     finally:
@@ -84,13 +87,16 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
             handle.inner_test = drawn
 
 
-def _without_refusals(test: Any) -> Any:
+def _without_refusals(test: Any, refused: list[Exception]) -> Any:
+    """Have Hypothesis draw another example in place of each that was refused, which is noted."""
+
     @functools.wraps(test)
     def tried(*args: Any, **kwargs: Any) -> Any:
         try:
             return test(*args, **kwargs)
         except Exception as error:
             if is_refusal(error):
+                refused.append(error)
                 hypothesis.reject()
             raise
 

@@ -13,8 +13,7 @@ from hypothesis.extra import numpy as npst
 
 from accel_lab.compute.arrays.dtypes import NAMES, canonical, is_complex, is_float
 from accel_lab.compute.device import Device
-from accel_lab.errors import DependencyFailed, InvalidArgument, UnsupportedDtype
-from tests.contract.on_wgpu import is_refusal
+from accel_lab.errors import InvalidArgument
 from tests.contract.samples import value
 from tests.contract.tolerances import EPS
 
@@ -47,22 +46,14 @@ def numpys(function: Callable[..., Any], *operands: Any, **options: Any) -> Any:
 
 
 def compare(device: Device, function: Callable[..., Any], ours: Any, *operands: Any) -> None:
-    """Compare a call with NumPy's of the same operands, refusals included.
-
-    What wgpu lacks, which it refuses by name, is left out.
-    """
+    """Compare a call with NumPy's of the same operands, refusals included."""
     expected = numpys(function, *operands)
     on = [device.put(x) if isinstance(x, np.ndarray) else x for x in operands]
     if isinstance(expected, type):
         with pytest.raises(InvalidArgument):
             ours(*on).result(timeout_s=30)
         return
-    try:
-        ref = ours(*on)
-        got = value(device, ref)
-    except (UnsupportedDtype, DependencyFailed) as error:
-        if device.name.startswith("wgpu") and is_refusal(error):
-            return
-        raise
+    ref = ours(*on)
+    got = value(device, ref)
     assert (ref.shape, ref.dtype) == (expected.shape, canonical(expected.dtype))
     near(device, got, expected)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from accel_lab import array, cutlass
 from accel_lab.compute.device import Device
+from accel_lab.errors import InvalidArgument
 from tests.conftest import require
 from tests.contract.samples import Layout, layouts, place, refused, small, value
 
@@ -160,3 +161,13 @@ def test_gradients_of_other_shapes_are_refused(device: Device) -> None:
         cutlass.conv_filter_gradient(x, dy, (2, 3))
     with refused(device, "ConvFilterGradient", "window (3,)"):
         cutlass.conv_filter_gradient(x, dy, (3,))
+
+
+def test_options_beyond_32_bits_are_refused_on_every_backend(device: Device) -> None:
+    x, w = device.put(np.zeros((1, 1, 1, 2048), "f4")), device.put(np.zeros((8, 2, 2, 2048), "f4"))
+    far = 1 << 20
+    with pytest.raises(InvalidArgument, match="elements; use dnn"):
+        cutlass.conv(x, w, padding=far, stride=far, dilation=far)
+    one = device.put(np.zeros((8, 1, 1, 2048), "f4"))
+    with pytest.raises(InvalidArgument, match="an option is above"):
+        cutlass.conv(x, one, dilation=1 << 31)

@@ -66,14 +66,17 @@ class Conv(OfImages, frozen=True, tag=742):
         element(self, "scale", self.scale, self.x.dtype)
         require_shape(self, self.bias, (w[0],))
         require_channels(self, self.x, x, self.w, w)
-        places = require_places(self, window_of(self, w[2:]), self.x, x[2:])
+        slides = window_of(self, w[2:])
+        places = require_places(self, slides, self.x, x[2:])
+        require_reach(self, slides, x[2:], x[1])
         return _made(self, (x[0], w[0], *places), self.x, self.w, self.bias)
 
 
 class ConvDataGradient(OfImages, frozen=True, tag=743):
     """Return the gradient of a convolution of images by its input, of that by its result.
 
-    `extents` are height and width of the input. `scale` multiplies it.
+    `extents` are height and width of the input. `scale` multiplies it. On `cuda` zeros stand where
+    the window meets no element of `dy`, so an infinite number or NaN in `w` makes NaN there.
     """
 
     dy: AccelRef
@@ -96,6 +99,7 @@ class ConvDataGradient(OfImages, frozen=True, tag=743):
         extents = of_ints(self, "extents")
         slides = window_of(self, w[2:])
         require_extents(self, "extents", extents, dy, slides.places)
+        require_reach(self, slides, extents, max(w[:2]))
         everywhere = slides._replace(stride=(1,) * len(w[2:])).places(extents)
         require_room(self, (dy[0], *(max(n, 0) for n in everywhere), dy[1]))
         return _made(self, (dy[0], w[1], *extents), self.dy, self.w)
@@ -127,7 +131,9 @@ class ConvFilterGradient(OfImages, frozen=True, tag=744):
         if x[0] != dy[0] or len(window) != len("hw"):
             text = f"x is {describe(self.x)}, dy {describe(self.dy)}, and window {window}"
             raise refusal(self, f"{text}; batches are to be equal, and a window has two extents")
-        require_extents(self, "x", x[2:], dy, window_of(self, window).places)
+        slides = window_of(self, window)
+        require_extents(self, "x", x[2:], dy, slides.places)
+        require_reach(self, slides, x[2:], x[1])
         return _made(self, (dy[1], x[1], *window), self.x, self.dy)
 
 
@@ -151,9 +157,21 @@ def require_room(message: Any, shape: tuple[int, ...]) -> None:
         InvalidArgument: it is too large.
     """
     first, *extents, last = shape
-    if _rounded(first) * prod(extents) * _rounded(last) > MOST_ELEMENTS:
+    if _rounded(first) * prod(extents) * max(_rounded(last), 8) > MOST_ELEMENTS:
         text = f"an array {list(shape)} with channels and filters in eights"
         raise refusal(message, f"{text} has more than {MOST_ELEMENTS} elements; use dnn")
+
+
+def require_reach(message: Any, slides: Windows, extents: Ints, channels: int) -> None:
+    """Refuse options by which CUTLASS's 32-bit steps could be too far: a padded image has room.
+
+    Raises:
+        InvalidArgument: they are too large.
+    """
+    if max(*slides.padding, *slides.stride, *slides.dilation) > MOST_ELEMENTS:
+        raise refusal(message, f"an option is above {MOST_ELEMENTS}; use dnn")
+    padded = (max(n, 0) + 2 * p for n, p in zip(extents, slides.padding, strict=True))
+    require_room(message, (1, *padded, channels))
 
 
 def _rounded(extent: int) -> int:

@@ -8,7 +8,7 @@ from accel_lab.libraries.authoring.operand import describe, element, kind
 Epilogue: TypeAlias = Literal["identity", "relu", "gelu"]
 
 EPILOGUES: tuple[Epilogue, ...] = ("identity", "relu", "gelu")
-MOST = 1 << 25
+MOST = 65_535 * 8 * 64
 """So many rows, columns or terms of a sum a product has at most."""
 MOST_OF_INT8 = 131_071
 """So many terms of int8, and a bias, fit into int32, whatever they are."""

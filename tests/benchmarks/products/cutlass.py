@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -64,8 +65,14 @@ def compiled(backend: str, dtypes: Sequence[str]) -> None:
         subprocess.Popen([*command, dtype], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         for dtype in dtypes
     ]
-    for process in running:
-        process.wait(COMPILED_S)
+    try:
+        for process in running:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(COMPILED_S)
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
 
 
 def timed(call: Callable[[], Any], loops: int) -> float:

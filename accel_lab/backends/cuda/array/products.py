@@ -39,10 +39,24 @@ class CudaMatmul:
         right = arrays.broadcast_to(right, (*batch, *right.shape[-2:]))
         rows, columns = left.shape[-2:-1], right.shape[-1:]
         made = arrays.ndarray((*batch, *rows, *columns), dtype)
-        self._blas.matmul(left, right, made)
+        self._each(left, right, made)
         return made.reshape(batch + (rows if a.ndim > 1 else ()) + (columns if b.ndim > 1 else ()))
+
+    def _each(self, left: Any, right: Any, made: Any) -> None:
+        """Multiply, in parts where cuBLAS would need a copy of what was stretched."""
+        if any(map(_is_stretched, (left, right))):
+            for some in zip(left, right, made, strict=True):
+                self._each(*some)
+        else:
+            self._blas.matmul(left, right, made)
 
     def close(self) -> None:
         """Destroy the handle, if there is one; waits for the device."""
         if "_blas" in vars(self):
             self._blas.close()
+
+
+def _is_stretched(x: Any) -> bool:
+    """Whether a stack repeats some matrices, and has others beside them: no one step walks it."""
+    steps = [step for extent, step in zip(x.shape[:-2], x.strides[:-2], strict=True) if extent > 1]
+    return 0 in steps and any(steps)

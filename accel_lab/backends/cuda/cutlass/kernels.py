@@ -99,6 +99,14 @@ class Kernels:
         return partial(self.compile, template)
 
     def compile(self, template: Template) -> None:
+        """Compile a kernel, or find it on disk, to be loaded; any thread.
+
+        Raises:
+            BackendUnavailable, InvalidArgument: as `tried`.
+        """
+        self._cubins[template] = self._cubin(template)
+
+    def _cubin(self, template: Template) -> bytes:
         """Compile a kernel, or find it on disk; any thread.
 
         Raises:
@@ -110,7 +118,7 @@ class Kernels:
                 "cutlass: its kernels here are for cards of compute capability 8.0 or higher; "
                 "send what blas_lt and dnn have"
             )
-        self._cubins[template] = self._jit.build(program_of(template)).compiled.cubin
+        return self._jit.build(program_of(template)).compiled.cubin
 
     def loaded(self, template: Template) -> Kernel:
         """Return a kernel that was compiled."""
@@ -120,8 +128,7 @@ class Kernels:
 
     def tried(self, template: Template) -> Kernel:
         """Compile and load a kernel that need not be kept; any thread."""
-        self.compile(template)
-        return Kernel(self._cubins[template])
+        return Kernel(self._cubin(template))
 
     def close(self) -> None:
         """Unload the kernels; waits for the device."""

@@ -64,6 +64,10 @@ class WgpuFft:
         work = self._lines.transform(self._mirrored(work, last, out.shape), last)
         self._store(m, work, out, swap=True)
 
+    def trim(self) -> None:
+        """Drop what the host has computed for each length."""
+        self._lines.trim()
+
     def frequencies(self, m: Frequencies, out: Any) -> None:
         """Write the frequencies, which the host computes."""
         make = scipy.fft.rfftfreq if m.half else scipy.fft.fftfreq

@@ -75,14 +75,19 @@ class Lines:
             job.count(name, number)
         job.run(text, y.size)
 
+    def trim(self) -> None:
+        """Drop the tables."""
+        self._tables.clear()
+
     def _table(self, name: str, n: int, dtype: str, make: Callable[[int], Any]) -> Any:
         """Return numbers that the host has computed in double precision."""
         key = name, n, dtype
         found = self._tables.get(key)
         if found is None:
             values = make(n).astype(numpy_dtype(dtype))
-            found = self._tables[key] = self._device.empty(values.shape, dtype)
+            found = self._device.empty(values.shape, dtype)
             self._device.upload(found, 0, values.tobytes())
+            self._tables[key] = found
             while len(self._tables) > 1 and sum(x.size for x in self._tables.values()) > MOST_KEPT:
                 self._tables.popitem(last=False)
         self._tables.move_to_end(key)

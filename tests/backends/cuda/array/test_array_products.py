@@ -24,6 +24,9 @@ class Products:
     def matmul(self, a: Any, b: Any, out: Any) -> None:
         assert a.dtype == b.dtype == out.dtype
         assert a.shape[:-2] == b.shape[:-2] == out.shape[:-2]
+        for x in (a, b):  # else it would be copied as often as it is repeated
+            steps = {step for n, step in zip(x.shape[:-2], x.strides[:-2], strict=True) if n > 1}
+            assert steps == {0} or 0 not in steps
         out[...] = np.matmul(a, b)
 
     def close(self) -> None:
@@ -43,6 +46,7 @@ def multiplies() -> CudaMatmul:
             ((2, 3), (3,)),
             ((3,), (5, 3, 4)),
             ((6, 1, 2, 3), (5, 3, 4)),
+            ((2, 1, 4, 2, 3), (3, 1, 3, 4)),
             ((1, 2, 3), (5, 3, 4)),
             ((2, 3), (4, 0, 3, 1)),
             ((2, 0), (0, 3)),
