@@ -15,6 +15,8 @@ from accel_lab.backends import parts_of
 from accel_lab.errors import BackendUnavailable
 from accel_lab.library_modules import LIBRARIES, class_name, module_of
 
+OPTIONAL = frozenset({"statistics", "give_way", "trim", "close", "languages"})
+"""What a context asks libraries for without a message, and not each has."""
 _NO_FILE = "cannot open shared object file"
 """What the loader says of a shared library that is not there."""
 
@@ -47,8 +49,23 @@ def load(backend: str, absent: type[Exception] | None = None) -> None:
 def _make(backend: str, library: str, device: Any) -> Any:
     try:
         module = module_of(library, f"backends.{backend}")
-    except ImportError as error:
-        msg = f"{library} cannot be loaded on {backend}: {error}"
-        raise BackendUnavailable(msg) from error
+    except ImportError as error:  # `load` has let it pass
+        return Absent(f"{library} cannot be loaded on {backend}: {error}")
     kind = getattr(module, class_name(library, backend.title()))
     return kind(device) if "device" in inspect.signature(kind).parameters else kind()
+
+
+class Absent:
+    """Stands for a library that could not be loaded: what a message wants of it is refused.
+
+    Parameters:
+        why: the refusal's text.
+    """
+
+    def __init__(self, why: str) -> None:
+        self._why = why
+
+    def __getattr__(self, name: str) -> Any:
+        if name in OPTIONAL:
+            raise AttributeError(name)
+        raise BackendUnavailable(self._why)

@@ -1,5 +1,9 @@
 """What a backend does without one of the shared libraries that its parts call."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -7,6 +11,7 @@ import pytest
 from accel_lab.backends import libraries
 from accel_lab.errors import BackendUnavailable
 from accel_lab.library_modules import module_of
+from tests.project import ROOT
 
 
 class NotThere(RuntimeError):
@@ -30,8 +35,8 @@ def test_a_library_that_cannot_be_loaded_is_refused_by_name_and_the_others_work(
         libraries.load("host", KeyError)
     makers = libraries.makers("host", None)
     with pytest.raises(BackendUnavailable, match=r"fft cannot be loaded on host: no libcufft"):
-        makers["fft"]()
-    assert makers["array"]() is not None
+        makers["fft"]().c2c()
+    assert not isinstance(makers["array"](), libraries.Absent)
 
 
 def test_what_the_loader_does_not_find_is_refused_likewise(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,4 +49,47 @@ def test_what_the_loader_does_not_find_is_refused_likewise(monkeypatch: pytest.M
     monkeypatch.setattr(libraries, "module_of", without_solver)
     libraries.load("host", NotThere)
     with pytest.raises(BackendUnavailable, match=r"solver cannot be loaded on host: libcusolver"):
-        libraries.makers("host", None)["solver"]()
+        libraries.makers("host", None)["solver"]().solve()
+
+
+WITHOUT_FFT = """
+from accel_lab.backends import libraries
+
+known, load = libraries.module_of, libraries.load
+
+def without(library, package):
+    if library == "fft":
+        raise ImportError("libcufft.so.12: cannot open shared object file")
+    return known(library, package)
+
+libraries.module_of = without
+libraries.load = lambda backend, absent=None: load(backend, KeyError)
+"""
+USED = """
+import numpy as np
+from accel_lab import System, array, fft
+from accel_lab.errors import BackendUnavailable
+
+with System("host", devices=1) as lab:
+    x = lab.devices[0].put(np.ones(8))
+    assert array.sum(x).get() == 8
+    try:
+        fft.fft(x).result(30)
+    except BackendUnavailable as error:
+        print(error)
+    assert (array.sum(x).get(), lab.devices[0].generation) == (8, 1)
+"""
+
+
+def test_a_device_works_without_a_library_and_refuses_its_messages(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(WITHOUT_FFT)
+    path = os.pathsep.join([str(tmp_path), str(ROOT)])
+    told = subprocess.run(
+        [sys.executable, "-c", USED],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert told.returncode == 0, told.stderr
+    assert told.stdout.startswith("fft cannot be loaded on host: libcufft.so.12")

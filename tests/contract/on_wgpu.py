@@ -96,7 +96,8 @@ def runs_on_wgpu(file: str, test: str) -> bool:
 
 def may_be_refused(file: str, test: str) -> bool:
     """Whether wgpu may refuse what a test asks for: of what was chosen it has all."""
-    return test not in CHOSEN.get(file, ())
+    chosen = CHOSEN.get(file)
+    return chosen is None or (bool(chosen) and test not in chosen)
 
 
 def is_refusal(error: BaseException | None) -> bool:

@@ -218,7 +218,8 @@ def test_a_recording_is_drawn_with_what_ended_with_its_context(tmp_path: Path) -
             view.sample()
     recorded = TimelineView(views.Recording.open(recording.path))
     state = recorded.sample()
-    assert recorded.text(state) == view.text(view.sample())
+    texts = recorded.text(state), view.text(view.sample())
+    assert len({re.sub(r"for [0-9.]+ s", "", one) for one in texts}) == 1  # a moment later
     assert state["works"] == [[0, "spin", "kernel", True]]
     _, _, columns = unpack(recorded.pack(recorded.source.look()))
     assert columns.T.tolist() == [[1000.0, 1056.0, 3.0, 0.0]]

@@ -83,10 +83,10 @@ class DiskCache:
         What others could have written is not looked at.
         """
         entry = self.path(key)
-        if entry.exists() and not is_private(entry):
-            self.misses += 1
-            return None
         try:
+            if entry.exists() and not is_private(entry):
+                self.misses += 1
+                return None
             sums = json.loads(read_private(entry / INDEX))
             files = {name: read_private(entry / name) for name in sums}
             intact = all(_sum(data) == sums[name] for name, data in files.items())

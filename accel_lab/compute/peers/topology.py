@@ -7,7 +7,6 @@ is stale, and says so, until it is measured again.
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from itertools import permutations
 from operator import methodcaller
 from typing import Any, NamedTuple, Self
@@ -28,6 +27,9 @@ from accel_lab.uncopied import Uncopied
 MEASURED_BYTES = 64 << 20
 ROUNDS = 3
 FIRST_S = 0.3
+AGAIN_S = 1.0
+NOTHING = (-1,)
+"""The generations for which a look was of no use."""
 """How long the first look waits for the links; later ones take what is known."""
 LIMIT_S = 120.0
 """How long one copy of a measurement may take."""
@@ -234,8 +236,11 @@ class P2pTopology(Uncopied):
         return PeersSampled(devices=names, islands=_islands(names, links), links=tuple(looks))
 
     def _seek(self) -> None:
-        with suppress(Exception):  # the driver does not answer; who asks for the links is told
+        try:
             self.links  # noqa: B018 - asks for them, and keeps them
+        except Exception:  # noqa: BLE001 - the driver does not answer; who asks for them is told
+            time.sleep(AGAIN_S)  # nobody waits for this thread then
+            self._sought = NOTHING
 
     def _generations(self) -> tuple[int, ...]:
         return tuple([device.generation for device in self._devices])

@@ -9,7 +9,6 @@ Nothing may wait for the card in such a process. So it is quiet first, and is as
 
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
@@ -143,19 +142,24 @@ class ProcessKeeping:
         supervisor, keeper, began = self._supervisor, self.keeper, time.monotonic()
         connection, told = supervisor.requests.connection, self.told
         assert keeper is not None
+        is_back = threading.Event()
+        if keeper.ends_frozen:  # also where it is killed as soon as it is back
+            process.before_kill = partial(_freeze_again, is_back, keeper, process.pid)
         try:
             keeper.thaw(process.pid)
         except MemoryError as error:
+            process.before_kill = None  # it is as it was
             self._stay(link, error)
             return
         except Exception as error:  # noqa: BLE001 - whatever it is, the device must go on
+            process.before_kill = None
             if self._frozen == (link, process):  # else it has ended meanwhile
                 supervisor.broke(error, link)
             return
+        finally:
+            is_back.set()
         if self._frozen != (link, process):
             return
-        if keeper.ends_frozen:
-            process.before_kill = self._ending(keeper, process)
         self.forget()
         if connection.connect(link, process.pid) and told is not None:
             supervisor.events.publish(
@@ -182,9 +186,6 @@ class ProcessKeeping:
             finally:
                 in_flight.fail(error)
 
-    def _ending(self, keeper: ProcessKeeper, process: "BoundProcess") -> Callable[[], None]:
-        return partial(keeper.freeze, process.pid, ENDS_WITHIN_S)
-
     def prepare_end(self) -> None:
         """Freeze a process that may not end otherwise, and is about to; blocks for that."""
         process = self._supervisor.process
@@ -196,6 +197,12 @@ class ProcessKeeping:
     def forget(self) -> None:
         """The process goes on, or is given up."""
         self._frozen = self.told = None
+
+
+def _freeze_again(is_back: threading.Event, keeper: ProcessKeeper, pid: int) -> None:
+    """Freeze a process that has come back, or is about to."""
+    is_back.wait(ENDS_WITHIN_S)
+    keeper.freeze(pid, ENDS_WITHIN_S)
 
 
 def _nothing() -> None:

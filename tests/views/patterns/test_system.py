@@ -137,11 +137,13 @@ def test_a_recording_and_a_feed_draw_the_same(lab: System, tmp_path: Path) -> No
     plain = [({**one, "replay": 0}, {**two, "replay": 0}) for one, two in states]
     assert ({**sampled, "replay": 0}, {**drawn, "replay": 0}) in plain
 
-    scene = observer_of(lab).look()
-    retold = Scene()
-    for fact in recap(scene):
-        retold.add(decode(encode(fact)))
-    assert retold.patterns == scene.patterns == looks(lab.events)
+    def is_retold() -> bool:
+        scene, retold = observer_of(lab).look(), Scene()
+        for fact in recap(scene):
+            retold.add(decode(encode(fact)))
+        return retold.patterns == scene.patterns == looks(lab.events)
+
+    settle(is_retold)  # once nothing runs any more
 
 
 def test_the_lab_has_them_where_there_are_some(lab: System) -> None:
