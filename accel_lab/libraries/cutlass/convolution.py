@@ -162,7 +162,7 @@ def require_room(message: Any, shape: tuple[int, ...]) -> None:
         raise refusal(message, f"{text} has more than {MOST_ELEMENTS} elements; use dnn")
 
 
-def require_reach(message: Any, slides: Windows, extents: Ints, channels: int) -> None:
+def require_reach(message: Any, slides: Windows, extents: tuple[int, ...], channels: int) -> None:
     """Refuse options by which CUTLASS's 32-bit steps could be too far: a padded image has room.
 
     Raises:
