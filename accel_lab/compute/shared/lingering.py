@@ -54,9 +54,11 @@ class Lingering:
         while self._watched or self._kept:
             self._watched = True
             time.sleep(_SWEEP_S)
-            self.sweep()
-            # First this, then the look: what comes between has a thread of its own.
-            self._watched = False
+            try:
+                self.sweep()
+            finally:
+                # First this, then the look: what comes between has a thread of its own.
+                self._watched = False
 
     def sweep(self) -> int:
         """Free what nobody has open any more; return how many bytes of it there were."""
