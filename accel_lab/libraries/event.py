@@ -175,6 +175,7 @@ def export(event: Handle[Event]) -> FlagPlace:
 
     Raises:
         StaleRef: the event's device has lost it.
+        MemoryError: the system gives no descriptor, or no memory.
     """
     flag = SharedFlag()
     reached = device_of(event).ask(Synchronize(event))

@@ -1,8 +1,11 @@
 """Memory that several processes have: what others read and write there, and what ends it."""
 
+import errno
+import os
 import pickle
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -13,8 +16,8 @@ import pytest
 from accel_lab import System, array, event, memory
 from accel_lab.compute.actors.fault import Inject
 from accel_lab.compute.device import Device
-from accel_lab.compute.shared.lingering import LINGERING
-from accel_lab.errors import ContextLost, InvalidArgument, OwnerGone, StaleRef
+from accel_lab.compute.shared.lingering import LINGERING, OFFERED
+from accel_lab.errors import ContextLost, InvalidArgument, OutOfMemory, OwnerGone, StaleRef
 
 WAIT_S = 60.0
 OTHER = """
@@ -244,6 +247,26 @@ def test_a_suspended_device_has_it_back_and_exports_it_anew(lab: System, other: 
     other.let_go()
 
 
+def give_files(*, gives: bool) -> None:
+    """Have the system give a context files, or none."""
+
+    def full(*_: object) -> int:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    if not gives:
+        os.given, os.memfd_create = os.memfd_create, full  # type: ignore[assignment, attr-defined]
+    else:
+        os.memfd_create = os.given  # type: ignore[attr-defined]
+
+
+def test_where_the_system_gives_no_file_the_device_is_out_of_memory(device: Device) -> None:
+    device.run(give_files, gives=False, pure=True).result(WAIT_S)
+    with pytest.raises(OutOfMemory):
+        memory.shared(device, (4,)).result(WAIT_S)
+    device.run(give_files, gives=True, pure=True).result(WAIT_S)
+    assert not memory.shared(device, (4,)).get(timeout_s=WAIT_S).any()
+
+
 # In.
 
 
@@ -290,6 +313,28 @@ def test_what_was_read_is_gone_with_its_device_unless_it_is_checkpointed(
     assert (kept.get(timeout_s=WAIT_S) == 3).all()
     with pytest.raises(StaleRef):
         lost.get(timeout_s=WAIT_S)
+
+
+def test_of_memory_that_a_device_shares_no_more_is_read_than_it_has(
+    device: Device, lab: System
+) -> None:
+    shared = memory.shared(lab.devices[0], (8,), "float64")
+    exported = memory.export(shared).result(WAIT_S)
+    for change in ({"offset": -8}, {"shape": (1 << 22,)}):
+        with pytest.raises(InvalidArgument):
+            memory.read(device, exported._replace(**change)).result(WAIT_S)
+    assert not memory.read(device, exported).get(timeout_s=WAIT_S).any()
+
+
+def test_an_offer_whose_reader_is_killed_is_freed_by_itself(device: Device) -> None:
+    with process(device) as reader:
+        with memory.offer(np.arange(5.0)) as offer:
+            reader.open(offer.exported)
+        assert OFFERED.nbytes == 40
+    until = time.monotonic() + WAIT_S
+    while OFFERED.nbytes and time.monotonic() < until:
+        time.sleep(0.01)
+    assert OFFERED.nbytes == 0
 
 
 # Events.

@@ -34,6 +34,7 @@ class CardMemory(Uncopied):
 
     Attributes:
         address: where it begins in this process.
+        nbytes: how long it is.
 
     Raises:
         InvalidArgument: this process has no CUDA, does not see the card, or cannot open it.
@@ -47,7 +48,8 @@ class CardMemory(Uncopied):
             text = "this process has loaded no CUDA driver; use PyTorch or CuPy on the card first"
             raise InvalidArgument(f"memory of a card: {text}")
         ordinal, context = _ordinal_of(driver, card), ctypes.c_void_p()
-        base, given = ctypes.c_uint64(), _Handle.from_buffer_copy(handle)
+        base, size = ctypes.c_uint64(), ctypes.c_size_t()
+        given = _Handle.from_buffer_copy(handle)
         # It is kept until the memory is closed: with a context goes what it has open.
         _check(driver, driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), ordinal))
         try:
@@ -60,11 +62,15 @@ class CardMemory(Uncopied):
         self.address: int = base.value
         # At exit the system closes it, and the driver may be gone.
         weakref.finalize(self, _close, driver, ordinal, context, base, file).atexit = False
+        with _current(driver, context):
+            _check(driver, driver.cuMemGetAddressRange_v2(None, ctypes.byref(size), base))
+        self.nbytes: int = size.value
 
 
 def _close(driver: Any, ordinal: int, context: Any, base: Any, file: OpenedFile) -> None:
-    """Close memory, and let go of its file after that."""
+    """Close memory once this process's kernels are done, and let go of its file after that."""
     with contextlib.suppress(InvalidArgument), _current(driver, context):
+        driver.cuCtxSynchronize()
         driver.cuIpcCloseMemHandle(base)
     driver.cuDevicePrimaryCtxRelease_v2(ordinal)
     del file

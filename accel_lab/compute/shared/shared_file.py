@@ -8,13 +8,16 @@ import contextlib
 import fcntl
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from accel_lab.compute.machine.memfd_mapping import Mapping
 from accel_lab.errors import InvalidArgument, OwnerGone
 from accel_lab.uncopied import Uncopied
 
 _ENDED = {"Z", "X"}
+_NAME = "accel_lab shared"
 _LOOKS, _LOOK_S = 200, 1e-3
 
 
@@ -40,20 +43,35 @@ class SharedFile(Uncopied):
         place: by which others open it.
 
     Raises:
-        OSError: no descriptor, or no memory.
+        MemoryError: the system gives no descriptor, or no memory.
     """
 
     _instead = "send its place"
+    fd = -1
 
     def __init__(self, nbytes: int) -> None:
-        self.fd = os.memfd_create("accel_lab shared", os.MFD_CLOEXEC)
-        os.ftruncate(self.fd, max(nbytes, 1))
-        pid, inode = os.getpid(), os.fstat(self.fd).st_ino
-        self.place = Place(pid, _began(pid) or 0, self.fd, inode)
+        self._nbytes, pid = max(nbytes, 1), os.getpid()
+        with _no_memory():
+            self.fd = os.memfd_create(_NAME, os.MFD_CLOEXEC)
+            os.ftruncate(self.fd, self._nbytes)
+            inode = os.fstat(self.fd).st_ino
+            self.place = Place(pid, _began(pid) or 0, self.fd, inode)
+
+    def map(self) -> Mapping:
+        """Map all of it.
+
+        Raises:
+            MemoryError: the system refuses that.
+        """
+        with _no_memory():
+            return Mapping(self.fd, self._nbytes)
 
     def close(self) -> bool:
         """Have nobody open it any more; return False where somebody has it open, and it stays."""
         if self.fd < 0:
+            return True
+        if os.getpid() != self.place.pid:  # a forked child's copy: the file is its parent's
+            self._drop()
             return True
         try:
             fcntl.flock(self.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -110,7 +128,8 @@ class OpenedFile(Uncopied):
             self.require_owner()
             text = f"what process {place.pid} shares cannot be opened here: {error}"
             raise InvalidArgument(text) from error
-        if os.fstat(self.fd).st_ino != place.inode:
+        name = str(Path(f"/proc/self/fd/{self.fd}").readlink())
+        if os.fstat(self.fd).st_ino != place.inode or not name.startswith(f"/memfd:{_NAME}"):
             raise self._given_back()
         self._lock()
         self.require_owner()
@@ -131,9 +150,14 @@ class OpenedFile(Uncopied):
 
         Raises:
             OwnerGone: it has.
+            InvalidArgument: it is another user's.
         """
         pid, began, *_ = self.place
-        if _began(pid) != began:
+        try:
+            found = _began(pid)
+        except PermissionError as error:
+            raise InvalidArgument(f"process {pid} is another user's") from error
+        if found != began:
             raise OwnerGone(f"process {pid}, which shared this, has ended", pid=pid)
 
     def _given_back(self) -> OwnerGone:
@@ -149,6 +173,15 @@ class OpenedFile(Uncopied):
     def __del__(self) -> None:
         with contextlib.suppress(Exception):
             self.close()
+
+
+@contextlib.contextmanager
+def _no_memory() -> Iterator[None]:
+    """Raise MemoryError for what the system refuses meanwhile."""
+    try:
+        yield
+    except OSError as error:
+        raise MemoryError(f"no memory that can be shared: {error}") from error
 
 
 def _began(pid: int) -> int | None:

@@ -5,6 +5,7 @@ opened stays allocated until it is closed, or until its owner ends.
 """
 
 import math
+import os
 import sys
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from accel_lab.compute.arrays.dtypes import itemsize, numpy_dtype
 from accel_lab.compute.machine.memfd_mapping import Mapping
-from accel_lab.compute.shared.card_memory import CardMemory
+from accel_lab.compute.shared.card_memory import HANDLE_BYTES, CardMemory
 from accel_lab.compute.shared.shared_file import OpenedFile, Place
 from accel_lab.errors import InvalidArgument
 from accel_lab.uncopied import Uncopied
@@ -48,9 +49,39 @@ class Exported(NamedTuple):
 
         Raises:
             OwnerGone: its process has ended or lost its device, or has given it back.
-            InvalidArgument: it is on a card, and this process has no CUDA or does not see that one.
+            InvalidArgument: it is on a card, and this process has no CUDA or does not see that one;
+                or it is nothing that was exported.
         """
+        require_exported("open", self.place, self.handle, self.offset)
         return OpenedOnCard(self) if self.handle else OpenedOnHost(self)
+
+    def require_fit(self, nbytes: int) -> None:
+        """Refuse what is not all in the file or the allocation, which has so many bytes.
+
+        Raises:
+            InvalidArgument: it is not.
+        """
+        if min((self.offset, *self.shape)) < 0 or self.offset + self.nbytes > nbytes:
+            text = f"{self.dtype}{list(self.shape)} from byte {self.offset}"
+            raise InvalidArgument(f"{text} does not fit into the {nbytes} bytes that were exported")
+
+
+def require_exported(what: str, place: tuple[int, ...], handle: bytes, offset: int) -> None:
+    """Refuse what no export has made.
+
+    Raises:
+        InvalidArgument: it is that.
+    """
+    numbers = (*place, offset)
+    if len(place) != len(Place._fields) or any(type(one) is not int for one in numbers):
+        text = f"four ints and an offset, not {place!r} and {offset!r}"
+    elif offset < 0:
+        text = f"an offset from 0, not {offset}"
+    elif len(handle) not in (0, HANDLE_BYTES):
+        text = f"a handle of {HANDLE_BYTES} bytes or none, not of {len(handle)}"
+    else:
+        return
+    raise InvalidArgument(f"{what}: it is nothing that was exported, which has {text}")
 
 
 class Opened(Uncopied):
@@ -115,6 +146,7 @@ class _Bytes:
     """The bytes of an array; arrays on them keep the file locked."""
 
     def __init__(self, exported: Exported, file: OpenedFile) -> None:
+        exported.require_fit(os.fstat(file.fd).st_size)
         self._file = file
         self._mapping = Mapping(file.fd, max(exported.offset + exported.nbytes, 1))
         self.__array_interface__ = {
@@ -134,6 +166,7 @@ class OpenedOnCard(Opened):
     def __init__(self, exported: Exported) -> None:
         super().__init__(exported)
         self._memory = CardMemory(exported.handle, exported.card, self.file)
+        exported.require_fit(self._memory.nbytes)
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:

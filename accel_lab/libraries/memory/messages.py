@@ -11,7 +11,7 @@ from accel_lab.libraries.authoring.operand import describe, result
 from accel_lab.libraries.authoring.options import DType, Ints
 from accel_lab.libraries.authoring.shape import require_extents
 from accel_lab.libraries.event import STREAMS
-from accel_lab.libraries.memory.exported import Exported
+from accel_lab.libraries.memory.exported import Exported, require_exported
 
 R = TypeVar("R")
 
@@ -286,7 +286,12 @@ class Read(OfMemory[AccelRef], frozen=True, array_like=True, eq=False, tag=604):
         return str(self.dtype)
 
     def infer(self) -> Spec:
-        """Return the shape and dtype that were given."""
+        """Return the shape and dtype that were given.
+
+        Raises:
+            InvalidArgument: it is nothing that was exported.
+        """
+        require_exported("Read", self.place, self.handle, self.offset)
         numpy_dtype(self.dtype)  # refuses what is none
         return result(self, require_extents("Read", self.shape), self.dtype)
 

@@ -7,8 +7,7 @@ import numpy as np
 
 from accel_lab.compute.arrays import dtypes
 from accel_lab.compute.arrays.cuda_arrays import device_array
-from accel_lab.compute.machine.memfd_mapping import Mapping
-from accel_lab.compute.shared.lingering import LINGERING
+from accel_lab.compute.shared.lingering import OFFERED
 from accel_lab.compute.shared.shared_file import SharedFile
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.memory.exported import Exported
@@ -26,19 +25,21 @@ class Offer(Uncopied):
 
     Raises:
         InvalidArgument: its memory is of an allocator that shares nothing.
+        MemoryError: the system gives no descriptor, or no memory.
     """
 
     _instead = "send its `exported`"
     _file: SharedFile | None = None
 
     def __init__(self, array: Any) -> None:
-        LINGERING.sweep()
+        OFFERED.sweep()
         found = device_array(array)
         if found is None:
-            given = np.ascontiguousarray(array)
+            given = np.asarray(array)
             dtype, shape = dtypes.canonical(given.dtype), given.shape
+            given = np.asarray(given, dtypes.numpy_dtype(dtype), order="C")  # it may be swapped
             file = SharedFile(given.nbytes)
-            mapping = Mapping(file.fd, max(given.nbytes, 1))
+            mapping = file.map()
             mapping.bytes()[: given.nbytes] = given.reshape(-1).view(np.uint8)
             self._memory: object = mapping
             self.exported = Exported(file.place, b"", b"", 0, shape, dtype)
@@ -59,7 +60,7 @@ class Offer(Uncopied):
         """Offer it no more; what others have open stays until they let go of it."""
         file, self._file = self._file, None
         if file is not None:
-            LINGERING.let_go(file, self._memory, self.exported.nbytes)
+            OFFERED.let_go(file, self._memory, self.exported.nbytes)
             self._memory = None
 
     def __enter__(self) -> Self:

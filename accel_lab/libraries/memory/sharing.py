@@ -10,7 +10,7 @@ from accel_lab.compute.execution.buffer_table import Buffer
 from accel_lab.compute.execution.launch import Launch, LibraryActor, handles
 from accel_lab.compute.execution.stream import SpecialMemory, SpecialStorage
 from accel_lab.compute.message.buffer import AccelRef
-from accel_lab.compute.shared.lingering import LINGERING
+from accel_lab.compute.shared.lingering import LINGERING, OFFERED
 from accel_lab.compute.shared.shared_file import OpenedFile, Place, SharedFile
 from accel_lab.compute.wire.codec import Answer
 from accel_lab.errors import InvalidArgument
@@ -139,7 +139,7 @@ class SharingActor(LibraryActor):
 
     def statistics(self) -> dict[str, int]:
         """Count what was freed here and others have open; any thread."""
-        nbytes = LINGERING.nbytes
+        nbytes = LINGERING.nbytes + OFFERED.nbytes
         return {"freed, and open elsewhere": nbytes} if nbytes else {}
 
 

@@ -45,8 +45,9 @@ int cuStreamQuery(void* stream) { (void)stream; return broken ? broken : idle ? 
 int cuStreamSynchronize(void* stream) { waits += 10 * (int)(size_t)stream; return broken; }
 int cuCtxGetCurrent(void** context) { *context = depth || current ? &depth : NULL; return 0; }
 int cuMemGetAddressRange_v2(unsigned long long* base, size_t* size, unsigned long long pointer) {
-  (void)size;
-  *base = find(pointer) < 0 ? pointer - 256 : owned[find(pointer)].base;
+  int found = find(pointer);
+  if (base) *base = found < 0 ? pointer - 256 : owned[found].base;
+  if (size) *size = found < 0 ? 256 : owned[found].size;
   return 0;
 }
 int cuIpcGetMemHandle(void* handle, unsigned long long pointer) {

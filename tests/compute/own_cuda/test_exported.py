@@ -10,8 +10,9 @@ from accel_lab.libraries.memory.exported import Exported
 from tests.compute.own_cuda.conftest import run
 
 OPENED = """
+import time
 from accel_lab import memory
-from accel_lab.compute.shared.lingering import LINGERING
+from accel_lab.compute.shared.lingering import OFFERED
 from accel_lab.errors import OwnerGone
 
 def own(array, number):
@@ -46,13 +47,19 @@ assert np.array_equal(seen(first), values[100:300])
 values[100] = 7
 assert (seen(first)[0] == 7).all()
 offer.close()
-assert LINGERING.nbytes == values[100:300].nbytes
+assert OFFERED.nbytes == values[100:300].nbytes
+waits = told("waits")
 del first
+assert told("waits") == waits + 1, "what uses it here is done before it is closed"
 assert (told("opened"), told("held")) == (1, 1)
-assert LINGERING.sweep() == 0
+time.sleep(0.5)
+assert OFFERED.nbytes == values[100:300].nbytes
 del second
 assert (told("opened"), told("held"), told("depth")) == (0, 0, 0)
-assert LINGERING.sweep() == values[100:300].nbytes
+until = time.monotonic() + 60
+while OFFERED.nbytes and time.monotonic() < until:
+    time.sleep(0.01)
+assert not OFFERED.nbytes, "it is swept by itself"
 try:
     exported.open()
     raise SystemExit("it was opened")
@@ -81,7 +88,10 @@ tell("broken", 700)
 assert "CUDA_ERROR_ILLEGAL_ADDRESS (700)" in refused(offer.exported.open)
 tell("broken", 0)
 assert "import cupy before" in refused(lambda: offer.exported.open().array)
-assert (told("held"), told("depth")) == (0, 0)
+opened = told("opened")
+for change in ({"offset": 8}, {"offset": -8}, {"shape": (1 << 22,)}, {"shape": (-1,)}):
+    assert refused(offer.exported._replace(**change).open), change
+assert (told("held"), told("depth"), told("opened")) == (0, 0, opened)
 tell("shareable", 0)
 assert "shares nothing" in refused(lambda: memory.offer(Card(values.copy())))
 assert "empty" in refused(lambda: memory.offer(Card(values[:0])))

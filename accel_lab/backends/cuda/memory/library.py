@@ -11,10 +11,10 @@ from accel_lab.backends.cuda.memory.managed import CudaBlock
 from accel_lab.backends.cuda.memory.shared import CudaSharedBlock
 from accel_lab.compute.machine.loaded_driver import card_id
 from accel_lab.errors import InvalidArgument
+from accel_lab.libraries.memory.exported import Exported, OpenedOnHost
 
 if TYPE_CHECKING:
     from accel_lab.backends.cuda.device.device import CudaDevice
-    from accel_lab.libraries.memory.exported import Exported
 
 ADVICE = {
     "set_read_mostly": 1,
@@ -96,21 +96,27 @@ class CudaMemory:
             raise InvalidArgument("Export: the driver gives no handle of memory on this card")
         return found[0], card, found[1]
 
-    def read(self, source: "Exported", out: Any, stream: Any) -> None:
-        """Copy it on the card, or from a card that is a peer (cudaIpcOpenMemHandle).
+    def read(self, source: Exported, out: Any, stream: Any) -> None:
+        """Copy it on the card, from a card that is a peer (cudaIpcOpenMemHandle), or from the host.
 
         Raises:
-            InvalidArgument: it is memory of the host, or cannot be opened here.
+            InvalidArgument: it cannot be opened here, or does not fit into what was exported.
         """
         if not source.handle:
-            text = "Read: it is memory of the host"
-            raise InvalidArgument(f"{text}; put what it opens: gpu.put(exported.open().array)")
+            there = OpenedOnHost(source).array  # keeps it mapped until it is copied
+            at, kind = there.__array_interface__["data"][0], runtime.memcpyHostToDevice
+            runtime.memcpyAsync(out.data.ptr, at, out.nbytes, kind, stream.ptr)
+            runtime.streamSynchronize(stream.ptr)
+            return
         try:
             base = runtime.ipcOpenMemHandle(source.handle)
         except runtime.CUDARuntimeError as error:
             text = f"Read: memory of another process cannot be opened here: {error}"
             raise InvalidArgument(text) from error
         try:
+            size, start = ctypes.c_size_t(), ctypes.c_uint64(base)
+            call("cuMemGetAddressRange_v2", None, ctypes.byref(size), start)
+            source.require_fit(size.value)
             at, kind = base + source.offset, runtime.memcpyDefault
             runtime.memcpyAsync(out.data.ptr, at, out.nbytes, kind, stream.ptr)
             runtime.streamSynchronize(stream.ptr)

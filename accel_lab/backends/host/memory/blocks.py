@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from accel_lab.compute.arrays.dtypes import itemsize, numpy_dtype
-from accel_lab.compute.machine.memfd_mapping import Mapping
 from accel_lab.compute.shared.shared_file import SharedFile
 from accel_lab.errors import InvalidArgument
 
@@ -103,5 +102,5 @@ class HostSharedBlock(HostBlock):
 
     def __init__(self, nbytes: int) -> None:
         self.nbytes, self.file = nbytes, SharedFile(nbytes)
-        mapping = Mapping(self.file.fd, max(nbytes, 1))
+        mapping = self.file.map()
         super().__init__(mapping.address, mapping)
