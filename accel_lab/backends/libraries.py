@@ -21,10 +21,17 @@ _NO_FILE = "cannot open shared object file"
 """What the loader says of a shared library that is not there."""
 
 
-def makers(backend: str, device: Any) -> dict[str, Callable[[], Any]]:
-    """Return what makes each library that a backend has; it is imported when it is made."""
+def makers(
+    backend: str, device: Any, absent: type[Exception] = ImportError
+) -> dict[str, Callable[[], Any]]:
+    """Return what makes each library that a backend has; it is imported when it is made.
+
+    Parameters:
+        absent: what it raises when it is made where its shared library is not there.
+    """
     there = parts_of(backend)
-    return {name: partial(_make, backend, name, device) for name in LIBRARIES if name in there}
+    make = partial(_make, backend, device, absent)
+    return {name: partial(make, name) for name in LIBRARIES if name in there}
 
 
 def load(backend: str, absent: type[Exception] | None = None) -> None:
@@ -46,13 +53,14 @@ def load(backend: str, absent: type[Exception] | None = None) -> None:
                 raise
 
 
-def _make(backend: str, library: str, device: Any) -> Any:
+def _make(backend: str, device: Any, absent: type[Exception], library: str) -> Any:
     try:
-        module = module_of(library, f"backends.{backend}")
-    except ImportError as error:  # `load` has let it pass
+        kind = getattr(
+            module_of(library, f"backends.{backend}"), class_name(library, backend.title())
+        )
+        return kind(device) if "device" in inspect.signature(kind).parameters else kind()
+    except (ImportError, absent) as error:  # `load` has let it pass
         return Absent(f"{library} cannot be loaded on {backend}: {error}")
-    kind = getattr(module, class_name(library, backend.title()))
-    return kind(device) if "device" in inspect.signature(kind).parameters else kind()
 
 
 class Absent:

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -37,6 +37,21 @@ def test_a_library_that_cannot_be_loaded_is_refused_by_name_and_the_others_work(
     with pytest.raises(BackendUnavailable, match=r"fft cannot be loaded on host: no libcufft"):
         makers["fft"]().c2c()
     assert not isinstance(makers["array"](), libraries.Absent)
+
+
+def test_one_that_finds_it_missing_when_it_is_made_is_refused_likewise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Fft:
+        def __init__(self) -> None:
+            msg = "no libcufft"
+            raise NotThere(msg)
+
+    monkeypatch.setattr(libraries, "module_of", lambda *_: SimpleNamespace(HostFft=Fft))
+    with pytest.raises(BackendUnavailable, match=r"fft cannot be loaded on host: no libcufft"):
+        libraries.makers("host", None, NotThere)["fft"]().c2c()
+    with pytest.raises(NotThere):
+        libraries.makers("host", None)["fft"]()
 
 
 def test_what_the_loader_does_not_find_is_refused_likewise(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from weakref import WeakSet
 
 import cupy
 import numpy as np
+from cuda.pathfinder import DynamicLibNotFoundError
 from cupy.cuda import runtime
 
 from accel_lab.backends.cuda.completion.event_wait import EventWait
@@ -70,7 +71,7 @@ class CudaDevice:
         self.arrays: ModuleType = cupy
         self.ipc: IpcCopies | None = self
         self.peers: PeerMemory | None = self
-        self.libraries = makers("cuda", self)
+        self.libraries = makers("cuda", self, DynamicLibNotFoundError)
         self.active = self.native_stream()
         self.active.activate()
 
