@@ -84,6 +84,28 @@ def test_each_step_is_pytorchs(
     assert in_place == (ids == {key: ref.id for key, ref in parameters.items()})
 
 
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_small_vectors_that_are_joined_take_the_step_of_each(device: Device, name: str) -> None:
+    """In messages as few as one vector's, with the same bits."""
+    rng = np.random.default_rng(5)
+    sizes = {"a": (3,), "w": (2, 3), "b": (1,), "none": (0,), "c": (300,), "d": (4,)}
+    dtypes = {key: "float64" if key == "d" else "float32" for key in sizes}
+    arrays = {key: rng.standard_normal(s).astype(dtypes[key]) for key, s in sizes.items()}
+    parameters = {key: device.put(x) for key, x in arrays.items()}
+    optimizer = OPTIMIZERS[name][0]()
+    slots = optimizer.begin(parameters)
+    alone = {key: (parameters[key], optimizer.begin({key: parameters[key]})) for key in sizes}
+    for number in range(1, 4):
+        gradients = {key: device.put(x * number - 1) for key, x in arrays.items()}
+        parameters, slots = optimizer.step(number, parameters, gradients, slots)
+        assert list(parameters) == list(sizes)
+        for key, (p, own) in alone.items():
+            made, kept = optimizer.step(number, {key: p}, {key: gradients[key]}, own)
+            alone[key] = made[key], kept
+            for one, other in [(parameters[key], made[key]), *((slots[x], kept[x]) for x in kept)]:
+                np.testing.assert_array_equal(one.get(), other.get(), err_msg=f"{key} {number}")
+
+
 def test_lion_is_that_of_its_paper(device: Device) -> None:
     """Algorithm 2 of Chen et al., 2023, written out in NumPy."""
     arrays, gradients = begin("float64")

@@ -185,7 +185,7 @@ def test_memory_stays_flat(host: System) -> None:
     for until in (3, 9, STEPS):
         made.run(until)
         held.append(len(list(host.devices[0].resident)))
-    assert held[0] == held[1] == held[2] >= 12
+    assert held[0] == held[1] == held[2] >= 9  # of both vectors there is one buffer
 
 
 def test_the_norm_before_clipping_is_told(host: System) -> None:
