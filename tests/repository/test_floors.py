@@ -145,7 +145,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
     "blueprints/train": (
         {"autograd", "faults"},
         {"batches", "losses", "optimizers", "snapshots", "telling"},
-        {"exchange"},
+        {"checks", "exchange"},
         {"models", "parameter_server", "trainers"},
     ),
     "session": (

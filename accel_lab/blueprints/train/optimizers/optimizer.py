@@ -3,6 +3,7 @@
 A step is handle expressions, element by element, which a context computes together.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from itertools import accumulate
@@ -62,8 +63,16 @@ class Optimizer(ABC):
             raise InvalidArgument(f"{trainer}: {text}; take one as AdamW")
 
     def rate_at(self, step: int) -> float:
-        """Return the learning rate of a step; the first is 0."""
-        return float(self.rate(step) if callable(self.rate) else self.rate)
+        """Return the learning rate of a step; the first is 0.
+
+        Raises:
+            InvalidArgument: the schedule has come to none.
+        """
+        rate = float(self.rate(step) if callable(self.rate) else self.rate)
+        if not 0 <= rate < math.inf:
+            text = f"the rate of step {step} is {rate!r}; it is at least 0, and finite"
+            raise InvalidArgument(f"{type(self).__name__}: {text}")
+        return rate
 
     @abstractmethod
     def slots(self, shape: Shape) -> dict[str, Shape]:
@@ -105,17 +114,24 @@ class Optimizer(ABC):
                 parameters and slots themselves. New buffers where it has none.
 
         Raises:
-            InvalidArgument: a gradient is missing, or has another shape.
+            InvalidArgument: a gradient or slot is missing, or has another shape or dtype.
         """
+        kind = type(self).__name__
+        if type(number) is not int or number < 1:
+            raise InvalidArgument(f"{kind}: number is {number!r}; it is an integer from 1")
         used = self.rate_at(number - 1) if rate is None else rate
         made: Buffers = {}
         kept: Buffers = {}
         for name, p in parameters.items():
             g = gradients.get(name)
-            if g is None or g.shape != p.shape:
+            if g is None or g.shape != p.shape or g.dtype != p.dtype:
                 found = "is missing" if g is None else f"is {g.label}"
                 text = f"the gradient of {name!r} {found}, and the parameter is {p.label}"
-                raise InvalidArgument(f"{type(self).__name__}: {text}")
+                raise InvalidArgument(f"{kind}: {text}")
+            missing = [x for x in self.slots(p.shape) if slot_name(name, x) not in slots]
+            if missing:
+                text = f"slot {slot_name(name, missing[0])!r} is missing; begin() makes the first"
+                raise InvalidArgument(f"{kind}: {text}")
         joined = [] if out else self._joined(parameters)
         alone = [[name] for name in parameters if not any(name in names for names in joined)]
         for names in (*alone, *joined):
