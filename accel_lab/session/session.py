@@ -129,7 +129,7 @@ class Session(System):
                 encoder.objects,
                 encoder.encode("", states()),
                 {name: key for name, key in keys.items() if name in nodes},
-                lost,
+                {name: self._secrets.scrubbed(why) for name, why in lost.items()},
                 self._writer.session,
             )
             self._folder.write(commit, seal=self._is_ours)
@@ -253,6 +253,20 @@ class Session(System):
             self.path, commit.number, commit.cell, bound, lost, later, tuple(left), *cells
         )
 
+    def require(self, *, commit: int | None, run_code: bool | None) -> None:
+        """Refuse to be opened otherwise than it is.
+
+        Raises:
+            SessionError: at another commit, or with other leave.
+        """
+        if commit not in (None, self.opened.commit):
+            text = f"{self.path} is open here, and has gone on from commit {self.opened.commit}"
+            remedy = f"Look back with lab.at(commit={commit}), or lab.close() it first."
+            raise SessionError(f"{text}, not {commit}", remedy=remedy)
+        if run_code not in (None, self._leave):
+            text = f"{self.path} is open here, and not with run_code={run_code}"
+            raise SessionError(text, remedy="Close it with lab.close() first.")
+
     # Looking back, and aside.
 
     def fork(
@@ -277,9 +291,14 @@ class Session(System):
             commit: the number of a commit, from 1, counted on through all kernels.
 
         Raises:
+            InvalidArgument: not one number is given.
             SessionError: there is no such cell or commit.
             SessionDamaged: it is damaged.
         """
+        given = [one for one in (cell, commit) if one is not None]
+        if [type(one) for one in given] != [int]:
+            text = ", ".join(map(repr, given)) or "none"
+            raise InvalidArgument(f"at() takes the number of a cell, or commit=, and not {text}")
         for number in reversed(self._numbers):
             if commit is None or commit == number:
                 found, is_ours = self._folder.read(number)
@@ -287,7 +306,9 @@ class Session(System):
                     may_run = is_ours if self._leave is None else self._leave
                     return Moment(found, self._decoder(found, may_run=may_run))
         what = f"cell {cell}" if commit is None else f"number {commit}"
-        text = f"{self.path} has no commit of {what}; it has {len(self._numbers)}"
+        numbers = self._numbers
+        known = f"commits {numbers[0]} to {numbers[-1]}" if numbers else "none yet"
+        text = f"{self.path} has no commit of {what}; it has {known}"
         raise SessionError(text)
 
     def diff(
@@ -318,7 +339,8 @@ class Session(System):
             self._carried[name] = found
 
     def _decoder(self, commit: Commit, *, may_run: bool) -> Decoder:
-        made = Rebuilding(self._folder, self._records, self._stand_in, may_run=may_run)
+        learn = self._plans.learn
+        made = Rebuilding(self._folder, self._records, self._stand_in, learn, may_run=may_run)
         return Decoder(commit, self._folder, made, self._stand_in, self, may_run=may_run)
 
     def _allowed(self, commit: Commit) -> Decoder:

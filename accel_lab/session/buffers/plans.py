@@ -87,6 +87,19 @@ class Plans:
             found |= {id(ref): nodes[id_] for id_, some in by_id.items() for ref in some}
         return found
 
+    def learn(self, ref: AccelRef, key: str) -> None:
+        """Know that a buffer, which nobody has used yet, was made of the kept bytes of this key.
+
+        So the next commit does not fetch them to find that they are kept.
+        """
+        name, lineage = ref.device.name, self._lineages[ref.device.name]
+        if (recorder := ref.device.requests.recorder) is not None:
+            recorder.drain()
+        node = ["kept", name, ref.id, *_spec(ref), key, self._session]
+        with lineage.still():
+            known = _Known(frozenset((ref.id,)), lineage.newest, {ref.id: node})
+        self._known[name] = {**self._known.get(name, {}), known.ids: known}
+
     def forget(self) -> None:
         """Forget what was found, as what was kept for it may be removed."""
         self._known.clear()

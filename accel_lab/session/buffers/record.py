@@ -1,6 +1,10 @@
 """The messages of one device in one session, found by their numbers in a folder's journal."""
 
 import hashlib
+import os
+from collections import deque
+from collections.abc import Generator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import msgspec
@@ -12,6 +16,8 @@ from accel_lab.journal.replay.part import CODE
 from accel_lab.journal.stores.sqlite import SqliteStore
 from accel_lab.session.store.commit import Recipe, Send
 
+THREADS = min(8, max(2, (os.cpu_count() or 1) // 2))
+"""How many threads read contents."""
 _parts = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
 _ARRAY = b"\xdd"  # msgpack's array with a length of 32 bits
 
@@ -56,18 +62,34 @@ class Records:
             raise self._damaged(f"the messages of {recipe.device} are not those that were sent")
         return found
 
-    def content(self, key: str) -> bytes:
-        """Return the bytes that a message took from the arena.
+    def contents(self, keys: Sequence[str]) -> Generator[list[bytes]]:
+        """Yield the bytes that messages took from the arena, in pieces, in the order of the keys.
+
+        Some threads read and prove a few ahead, where there are several.
 
         Raises:
-            SessionDamaged: they are not there, or others.
+            SessionDamaged: the next are not there, or others.
             SessionError: the journal cannot be read.
         """
+        if len(keys) == 1:
+            yield self._content(keys[0])
+        if len(keys) <= 1:
+            return
+        with ThreadPoolExecutor(THREADS, thread_name_prefix="accel_lab reads") as pool:
+            ahead: deque[Future[list[bytes]]] = deque()
+            for key in keys:
+                ahead.append(pool.submit(self._content, key))
+                if len(ahead) > THREADS:
+                    yield ahead.popleft().result()
+            while ahead:
+                yield ahead.popleft().result()
+
+    def _content(self, key: str) -> list[bytes]:
         try:
-            data = self._store.content(key)
+            data = self._store.pieces(key)
         except JournalError as error:
             raise self._error(error) from error
-        if data is None:
+        if not data:
             raise self._damaged(f"the bytes that are kept as {key} are not in it any more")
         return data
 

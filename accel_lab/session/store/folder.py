@@ -26,6 +26,7 @@ import msgspec
 from accel_lab.compute.machine.private_folder import create_private
 from accel_lab.errors import SessionDamaged, SessionError
 from accel_lab.session.store.commit import FORMAT, Commit
+from accel_lab.session.store.streamed import Streamed
 from accel_lab.session.store.trust import NO_SEAL, SEAL_BYTES, is_sealed, seal_of
 
 ABOUT, LOCK, JOURNAL, COMMITS, CONTENTS = (
@@ -47,6 +48,14 @@ _encode = msgspec.msgpack.Encoder().encode
 def key_of(data: bytes | memoryview) -> str:
     """Return the name of a content."""
     return hashlib.blake2b(data, digest_size=_DIGEST_BYTES).hexdigest()
+
+
+def is_open_here(path: str | os.PathLike[str]) -> bool:
+    """Whether this process has a folder open."""
+    with suppress(OSError):
+        found = Path(path, LOCK).lstat()
+        return (found.st_dev, found.st_ino) in _open
+    return False
 
 
 class Folder:
@@ -119,6 +128,14 @@ class Folder:
         if key_of(data) != key:
             raise _damaged(path, f"its {len(data)} bytes are not those that it is named by")
         return data
+
+    def streamed(self, key: str, nbytes: int) -> Streamed:
+        """Return what reads the bytes of a key a part at a time, without holding them all.
+
+        Raises:
+            SessionDamaged: that is no key.
+        """
+        return Streamed(self.content_path(key), nbytes, _DIGEST_BYTES)
 
     def require(self, key: str) -> None:
         """Refuse to go on without a content; its bytes are not looked at.

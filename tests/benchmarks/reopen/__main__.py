@@ -6,7 +6,8 @@
 A process makes a session with so many GiB in its buffers, commits it, and is killed by SIGKILL.
 Another one opens the folder, uses every name, and compares a digest of each, which is worked out
 where the buffers are. With `--then` it does so on that backend, and every value is compared with
-what it was: uniform numbers, uploads and copies bit for bit, all else within what a replay promises.
+what it was: uploads, uniform numbers and their order bit for bit, all else within what a replay
+promises.
 
 A part was uploaded (`--uploads`, 5 % of it): these bytes are on the disk twice while the session
 runs, and are written before the kill. All else is made again by messages, and takes no disk. Free
@@ -109,14 +110,17 @@ def _fits(name: str, compared: dict[str, Any]) -> bool:
 def lines(row: dict[str, Any]) -> list[str]:
     """Say what a row says."""
     gib = row["nbytes"] / 2**30
-    told = [
+    made = (
         f"{row['names']} names of {gib:.3g} GiB, {row['uploaded'] / 2**30:.3g} GiB of it uploaded: "
-        f"made in {row['make_s']:.2f} s, committed in {row['commit_s']:.2f} s",
+        f"made in {row['make_s']:.2f} s, committed in {row['commit_s']:.2f} s"
+    )
+    back = (
         f"killed, and opened on {row['then']}: all back in {row['all_s']:.2f} s "
         f"({row['gb_s']:.2f} GB/s): open {row['open_s']:.2f}, contexts {row['ready_s']:.2f}, "
         f"uploads {row['uploads_s']:.2f} ({row['uploads_gb_s']:.2f} GB/s), "
-        f"messages {row['made_s']:.2f} ({row['made_gb_s']:.2f} GB/s); {row['device']}",
-    ]
+        f"messages {row['made_s']:.2f} ({row['made_gb_s']:.2f} GB/s); {row['device']}"
+    )
+    told = [made, back]
     for name, one in row.get("compared", {}).items():
         off = f", off by {one['off']:.3g} where {one['may']:.3g} may be" if "off" in one else ""
         where = f"; at {one['most_at']} {one['was']} is {one['is']}" if off else ""

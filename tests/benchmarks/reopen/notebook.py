@@ -43,7 +43,7 @@ def record(asked: Asked) -> dict[str, Any]:
     asked_for = values(asked.nbytes, asked.share, asked.side)
     begin = time.perf_counter()
     for number, value in enumerate(asked_for):
-        names[value.name] = value.kind.make(device, value.count, number)
+        names[value.name] = value.kind.make(device, value.numbers, number)
     for value in asked_for:
         names[value.name].result()
     made = time.perf_counter()

@@ -105,12 +105,12 @@ class Value(NamedTuple):
     """A value to be made.
 
     Attributes:
-        count: how many numbers, or how long a side of it is.
+        numbers: how many, or how long a side of it is.
     """
 
     name: str
     kind: Kind
-    count: int
+    numbers: int
     is_uploaded: bool = False
 
 
