@@ -92,7 +92,7 @@ def _taken(folder: str | os.PathLike[str], real: str) -> Folder | Session:
     until = time.monotonic() + System.finish_s + CLOSING_S
     while True:
         before = running.get(real)
-        if before is not None and not before.is_closed:
+        if before is not None and not before.is_closed and not before.is_dropped:
             return before
         try:
             return Folder(folder)

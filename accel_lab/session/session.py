@@ -40,6 +40,7 @@ class Session(System):
 
     Attributes:
         opened: what came back when it was opened.
+        is_dropped: whether nobody had it any more, so that it is being closed.
 
     Parameters:
         folder: locked by this process; closed with the session.
@@ -49,6 +50,8 @@ class Session(System):
     _instead = "it is one folder, open in one process; open another with accel_lab.open()"
     keeps_all = True
     again = "open its folder again with accel_lab.open()"
+
+    is_dropped = False
 
     def __init__(
         self,
@@ -365,6 +368,11 @@ class Session(System):
         super().close()
         if self._closed and not self._forked:
             self._folder.close()
+
+    def __del__(self) -> None:
+        """As of a system; weak references find it until it is closed."""
+        self.is_dropped = True
+        super().__del__()
 
 
 def _inside(value: Any) -> Iterator[Any]:

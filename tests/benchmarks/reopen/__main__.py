@@ -93,7 +93,7 @@ def measured(asked: Asked, then: str, *, cold: bool = False) -> dict[str, Any]:
     row = {"backend": asked.backend, "then": backend, **was, **now}
     before, after, compared = was["digests"], now.pop("digests", {}), now.get("compared", {})
     row["differs"] = sorted(name for name in before if after.get(name) != before[name])
-    row["differs"] += sorted(name for name, one in compared.items() if not _fits(name, one))
+    row["differs"] += sorted(name for name, one in compared.items() if not fits(name, one))
     del row["digests"]
     uploads_s, made_s = now["uploads_s"] or float("inf"), now["made_s"] or float("inf")
     row["gb_s"] = was["nbytes"] / now["all_s"] / 1e9
@@ -102,7 +102,8 @@ def measured(asked: Asked, then: str, *, cold: bool = False) -> dict[str, Any]:
     return row
 
 
-def _fits(name: str, compared: dict[str, Any]) -> bool:
+def fits(name: str, compared: dict[str, Any]) -> bool:
+    """Whether a name may be so: an exact one has to be equal."""
     exact = name.startswith(EXACT)
     return compared["verdict"] in (("equal",) if exact else ("equal", "within tolerance"))
 

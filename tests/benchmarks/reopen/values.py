@@ -149,7 +149,7 @@ def digest(x: Any) -> int:
     """Return 64 bits of all bits of an array, and of where each is; runs where the array is."""
     xp = sys.modules[type(x).__module__.partition(".")[0]]
     words, found = x.reshape(-1).view("uint32"), 0
-    places = xp.arange(1, PART + 1, dtype="uint64") * xp.uint64(_FACTOR)
+    places = xp.arange(1, min(PART, words.size) + 1, dtype="uint64") * xp.uint64(_FACTOR)
     for first in range(0, words.size, PART):
         part = words[first : first + PART].astype("uint64")
         part *= places[: part.size]
