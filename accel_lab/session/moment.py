@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -270,7 +270,7 @@ def _are_equal_values(one: Any, other: Any, most_bytes: int | None) -> bool:
 def _parts(value: Any) -> Any:
     """Return what a kernel, or a library's record, is told apart by; all else as it is."""
     if isinstance(value, Kernel):
-        return [value.source, value.name, value.options, value.headers]
+        return [value.source, value.name, value.options, value.headers, dict(value.globals)]
     fields = fields_of(type(value)) if type(value).__module__.startswith(OWN) else None
     return value if fields is None else [getattr(value, field) for field in fields]
 
@@ -289,7 +289,7 @@ def _written_out(commit: Commit, node: Any, ahead: frozenset[int]) -> Any:
     if not isinstance(node, list):
         return node
     if node and node[0] == "defined":
-        return [*node, commit.definitions.get(cast(str, node[1]), "")]
+        return [*node, commit.definitions.get(node[1], "")]
     if node and node[0] == "o":
         if node[1] in ahead:
             return node

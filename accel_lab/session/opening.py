@@ -11,7 +11,7 @@ from accel_lab.errors import InvalidArgument, SessionError
 from accel_lab.session.notebook import shell
 from accel_lab.session.session import Session, refuse, running
 from accel_lab.session.store.commit import Commit
-from accel_lab.session.store.folder import Folder, is_open_here
+from accel_lab.session.store.folder import Folder, is_being_left
 from accel_lab.system import System
 
 CLOSING_S = 5.0
@@ -68,9 +68,10 @@ def open(  # noqa: A001 - as of files
     except BaseException:
         found.close()
         raise
+    session.leave = run_code
     try:
         if before is not None:
-            session.restore(before[0], is_ours=before[1], run_code=run_code)
+            session.restore(before[0], is_ours=before[1])
     except BaseException:
         session.close()
         raise
@@ -97,7 +98,7 @@ def _taken(folder: str | os.PathLike[str], real: str) -> Folder | Session:
         try:
             return Folder(folder)
         except SessionError:
-            if not is_open_here(folder) or time.monotonic() > until:
+            if not is_being_left(folder) or time.monotonic() > until:
                 raise
         time.sleep(LOOK_S)
 

@@ -40,6 +40,7 @@ class Session(System):
 
     Attributes:
         opened: what came back when it was opened.
+        leave: whether code in the folder may run; None where it may if this user has written it.
         is_dropped: whether nobody had it any more, so that it is being closed.
 
     Parameters:
@@ -68,7 +69,7 @@ class Session(System):
         self._secrets = Secrets()
         self._definitions = Definitions(folder, self._secrets)
         self._carried: dict[str, Node] = {}
-        self._leave: bool | None = None
+        self.leave: bool | None = None
         self._is_ours = True  # what is committed, as long as no other's code comes along
         self._unfollow: Callable[[], None] | None = None
         self._store = SqliteStore(folder.journal)
@@ -203,7 +204,7 @@ class Session(System):
 
     # Coming back.
 
-    def restore(self, commit: Commit, *, is_ours: bool, run_code: bool | None) -> None:
+    def restore(self, commit: Commit, *, is_ours: bool) -> None:
         """Bind the names of a commit again.
 
         Parameters:
@@ -213,12 +214,11 @@ class Session(System):
             SessionDamaged: something that it names is damaged or missing.
             SessionError: the folder cannot be read.
         """
-        self._leave = run_code
-        self._is_ours = is_ours or bool(run_code)
-        may_run = is_ours if run_code is None else run_code
+        self._is_ours = is_ours or bool(self.leave)
+        may_run = is_ours if self.leave is None else self.leave
         decoder = self._decoder(commit, may_run=may_run)
         again = CellsAgain(self._names, self._allowed, self._definitions)
-        if run_code and notebook() is self._names and any(map(decoder.is_object, commit.names)):
+        if self.leave and notebook() is self._names and any(map(decoder.is_object, commit.names)):
             numbers = [one for one in self._numbers if one <= commit.number]
             again.run([self._folder.read(one)[0] for one in numbers])
         self._bind(commit, decoder, again, may_run=may_run)
@@ -266,7 +266,7 @@ class Session(System):
             text = f"{self.path} is open here, and has gone on from commit {self.opened.commit}"
             remedy = f"Look back with lab.at(commit={commit}), or lab.close() it first."
             raise SessionError(f"{text}, not {commit}", remedy=remedy)
-        if run_code not in (None, self._leave):
+        if run_code not in (None, self.leave):
             text = f"{self.path} is open here, and not with run_code={run_code}"
             raise SessionError(text, remedy="Close it with lab.close() first.")
 
@@ -306,7 +306,7 @@ class Session(System):
             if commit is None or commit == number:
                 found, is_ours = self._folder.read(number)
                 if commit is not None or found.cell == cell:
-                    may_run = is_ours if self._leave is None else self._leave
+                    may_run = is_ours if self.leave is None else self.leave
                     return Moment(found, self._decoder(found, may_run=may_run))
         what = f"cell {cell}" if commit is None else f"number {commit}"
         numbers = self._numbers
@@ -372,6 +372,8 @@ class Session(System):
     def __del__(self) -> None:
         """As of a system; weak references find it until it is closed."""
         self.is_dropped = True
+        if not getattr(self, "_closed", True):
+            self._folder.leave()
         super().__del__()
 
 

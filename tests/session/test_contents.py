@@ -101,7 +101,7 @@ def test_what_was_read_is_not_fetched_to_be_committed_again(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: Any, **__: Any) -> Any:
-        raise InvalidArgument("nothing is fetched now")
+        raise InvalidArgument("no fetching, please")
 
     names: dict[str, Any] = {}
     monkeypatch.setattr(transfers, "KEPT_BYTES", 1 << 20)  # so that the journal does not have it
@@ -111,7 +111,7 @@ def test_what_was_read_is_not_fetched_to_be_committed_again(
             patch.setattr(Device, "get", refuse)
             assert lab.commit().lost == {}
             blas.scal(names["kept"], 2.0, out=names["kept"])
-            assert "nothing is fetched" in lab.commit().lost["kept"]
+            assert "no fetching" in lab.commit().lost["kept"]
         assert lab.commit().lost == {}
         np.testing.assert_array_equal(lab.at(commit=2)["kept"].get(), values() + 1)
         np.testing.assert_array_equal(lab.at(commit=4)["kept"].get(), 2 * (values() + 1))

@@ -80,7 +80,8 @@ def test_a_moment_is_asked_for_by_one_number(tmp_path: Path) -> None:
 
 def test_an_open_folder_is_not_opened_otherwise(tmp_path: Path) -> None:
     names: dict[str, Any] = {"x": 1}
-    with accel_lab.open(tmp_path / "run.lab", "host", names=names) as lab:
+    with accel_lab.open(tmp_path / "run.lab", "host", names=names, run_code=False) as lab:
+        assert accel_lab.open(tmp_path / "run.lab", run_code=False) is lab
         lab.commit()
         names["x"] = 2
         lab.commit()
@@ -118,3 +119,13 @@ def test_the_reason_why_something_is_lost_holds_no_secret(tmp_path: Path) -> Non
         assert KEY not in commit.lost["failed"]
         kept = tmp_path / "run.lab" / "commits" / "000001"
         assert KEY.encode() not in kept.read_bytes()
+
+
+def test_what_was_made_after_looking_back_can_be_looked_at(tmp_path: Path) -> None:
+    names: dict[str, Any] = {}
+    with accel_lab.open(tmp_path / "run.lab", "host", names=names) as lab:
+        names["a"] = lab.devices[0].put(np.ones(3))
+        for number in range(1, 4):
+            lab.commit()
+            np.testing.assert_array_equal(lab.at(commit=number)["a"].get(), np.full(3, number))
+            names["a"] = names["a"] + 1

@@ -41,6 +41,7 @@ class Records:
     def __init__(self, store: SqliteStore) -> None:
         self._store = store
         self._read: dict[tuple[str, str], dict[int, bytes]] = {}
+        self._until: dict[tuple[str, str], int] = {}  # the last group that was read for a place
 
     def messages(self, recipe: Recipe) -> list[bytes]:
         """Return the messages of a recipe, in order.
@@ -50,10 +51,10 @@ class Records:
             SessionError: the journal cannot be read.
         """
         place = recipe.session, recipe.device
-        if place not in self._read:
-            self._read[place] = self._all(*place)
-        known = self._read[place]
+        known = self._read.setdefault(place, {})
         numbers = [step.seq for step in recipe.steps if isinstance(step, Send)]
+        if not known.keys() >= set(numbers):  # what was sent since is read on
+            self._read_on(*place, known)
         missing = [number for number in numbers if number not in known]
         if missing:
             raise self._damaged(f"message {missing[0]} of {recipe.device} is not in it any more")
@@ -93,10 +94,10 @@ class Records:
             raise self._damaged(f"the bytes that are kept as {key} are not in it any more")
         return data
 
-    def _all(self, session: str, device: str) -> dict[int, bytes]:
-        found: dict[int, bytes] = {}
+    def _read_on(self, session: str, device: str, found: dict[int, bytes]) -> None:
         try:
-            for group in self._store.groups():
+            for group in self._store.groups(self._until.get((session, device), 0)):
+                self._until[session, device] = group.number
                 if (group.session, group.device) == (session, device):
                     whole = _ARRAY + group.count.to_bytes(4, "big") + group.data
                     for part in map(bytes, _parts(whole)):
@@ -109,7 +110,6 @@ class Records:
                 raise self._error(error) from error
         except (msgspec.DecodeError, IndexError, TypeError) as error:
             raise self._damaged(f"a group of {device} does not decode: {error}") from error
-        return found
 
     def _damaged(self, why: str) -> SessionDamaged:
         path = str(self._store.path)

@@ -44,6 +44,8 @@ WRITERS = 8
 """So many files are written at once; a disk takes eight in about the time of one."""
 _open: set[tuple[int, int]] = set()
 """The locks of this process: the system asks only other processes."""
+_left: set[tuple[int, int]] = set()
+"""Those of them that are about to be given up."""
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -53,11 +55,11 @@ def key_of(data: bytes | memoryview) -> str:
     return hashlib.blake2b(data, digest_size=_DIGEST_BYTES).hexdigest()
 
 
-def is_open_here(path: str | os.PathLike[str]) -> bool:
-    """Whether this process has a folder open."""
+def is_being_left(path: str | os.PathLike[str]) -> bool:
+    """Whether this process has a folder open that is about to be closed."""
     with suppress(OSError):
         found = Path(path, LOCK).lstat()
-        return (found.st_dev, found.st_ino) in _open
+        return (found.st_dev, found.st_ino) in _left
     return False
 
 
@@ -93,12 +95,19 @@ class Folder:
         """The file of what devices were sent."""
         return self.path / JOURNAL
 
+    def leave(self) -> None:
+        """Say that it is about to be closed, by a thread that somebody may wait for."""
+        if self._lock >= 0:
+            found = os.fstat(self._lock)
+            _left.add((found.st_dev, found.st_ino))
+
     def close(self) -> None:
         """Let others open it; safe to repeat."""
         if self._lock >= 0:
             lock, self._lock = self._lock, -1
             found = os.fstat(lock)
-            _open.discard((found.st_dev, found.st_ino))
+            for locks in (_open, _left):
+                locks.discard((found.st_dev, found.st_ino))
             os.close(lock)
 
     # Contents.
