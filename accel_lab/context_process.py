@@ -16,11 +16,14 @@ import socket
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from threadpoolctl import ThreadpoolController
 
+from accel_lab.backends.fallback import helped
+from accel_lab.backends.libraries import makers
 from accel_lab.compute.cells import workspace_registry
 from accel_lab.compute.cells.user_modules import Projects, distrust_bytecode
 from accel_lab.compute.cells.workspace_registry import Workspaces
@@ -32,6 +35,7 @@ from accel_lab.compute.dispatcher.task import Task
 from accel_lab.compute.events.samples import Slice
 from accel_lab.compute.execution.context import Context
 from accel_lab.compute.execution.launch import LibraryActor
+from accel_lab.compute.fallback.fallback import Fallback
 from accel_lab.compute.groups import group as groups
 from accel_lab.compute.machine import host_heap
 from accel_lab.compute.output import ipython_display, no_terminal, printing
@@ -214,10 +218,20 @@ class Control(threading.Thread):
 def _statistics(actor: LibraryActor) -> dict[str, int]:
     """Return a library's counters; one that cannot count must not end the heartbeats."""
     try:
-        counts = itertools.islice(actor.statistics().items(), MOST_STATISTICS)
+        fallback = actor.context.fallback
+        by_host = {} if fallback is None else fallback.statistics(actor.library)
+        counted = {**by_host, **actor.statistics()}
+        counts = itertools.islice(counted.items(), MOST_STATISTICS)
         return {fitting(str(what), NAME_BYTES): int(count) for what, count in counts}
     except Exception:  # noqa: BLE001 - shown where the counters would be
         return {"statistics failed": 1}
+
+
+def _help(module: Any, backend: str, context: Context) -> Fallback:
+    """Return what has another backend compute what this one lacks."""
+    opened: Any = context.backend  # whose package says that it has mirrors
+    other = importlib.import_module(f"accel_lab.backends.{backend}").open_backend(0)
+    return Fallback(context, module.SUPPORT, helped(), makers(backend, other), opened.mirrors)
 
 
 def be_context(
@@ -265,6 +279,7 @@ def be_context(
             bind.spill_bytes,
             bind.allocator,
             Seam(followers).around if followers else None,
+            partial(_help, module, bind.fallback) if bind.fallback else None,
         )
     except EOFError:
         return  # the notebook is gone

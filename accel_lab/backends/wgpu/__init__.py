@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from accel_lab.compute.peers.link import Link
 
 __all__ = [
+    "FALLS_BACK",
     "available",
     "device_count",
     "device_name",
@@ -30,6 +31,12 @@ __all__ = [
     "process_keeper",
     "versions",
 ]
+
+
+FALLS_BACK = True
+"""Whether the host may compute what this backend lacks: its device has `mirrors`."""
+_opened: list[frozenset[str]] = []
+"""What the adapters lack that this process has opened."""
 
 
 def available() -> str | None:
@@ -91,7 +98,9 @@ def open_backend(index: int) -> "Backend":
     """Open an adapter in this process; about half a second."""
     from accel_lab.backends.wgpu.device.device import WgpuDevice
 
-    return WgpuDevice(index)
+    device = WgpuDevice(index)
+    _opened.append(device.lacks)
+    return device
 
 
 def process_keeper(index: int) -> None:
@@ -99,8 +108,13 @@ def process_keeper(index: int) -> None:
 
 
 def __getattr__(name: str) -> "Mapping[str, frozenset[str]]":
-    """Return SUPPORT: what all adapters of this machine have, once they have been asked for."""
+    """Return SUPPORT: what all adapters of this machine have, once they have been asked for.
+
+    In a context it is what its own adapter has.
+    """
     if name == "SUPPORT":
+        if _opened:
+            return table(frozenset().union(*_opened))
         known = adapters() if adapters.cache_info().currsize else ()
         return table(frozenset().union(*(lacking(one.features) for one in known)))
     raise AttributeError(name)

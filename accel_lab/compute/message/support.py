@@ -13,7 +13,22 @@ from accel_lab.errors import InvalidArgument, UnsupportedDtype
 
 FIRST_LIBRARY_TAG = 100
 _CONVERTIBLE = frozenset(NAMES)  # what names no buffer has nothing in place of a dtype
+REMEDY = 'System(..., fallback="host") has the host compute it'
 _names: dict[type[Operation[Any]], str] = {}
+
+
+class Partial(dict[str, frozenset[str]]):
+    """The table of a backend whose user may have the host compute the rest.
+
+    Attributes:
+        helped: the table of what the host would compute.
+    """
+
+    def __init__(
+        self, own: Mapping[str, frozenset[str]], helped: Mapping[str, frozenset[str]]
+    ) -> None:
+        super().__init__(own)
+        self.helped = helped
 
 
 def check(
@@ -52,12 +67,15 @@ def name_of(kind: type[Operation[Any]]) -> str:
 def _refusal(
     support: Mapping[str, frozenset[str]], name: str, message: Operation[Any], backend: str
 ) -> UnsupportedDtype:
+    remedy = ""
+    if isinstance(support, Partial) and message.dtype_key in support.helped.get(name, ()):
+        remedy = f"; {REMEDY}"
     if message.lacking and not support.get(name):
-        return UnsupportedDtype(f"{backend} has no {name}; {message.lacking}")
+        return UnsupportedDtype(f"{backend} has no {name}; {message.lacking}{remedy}")
     if name in support:
         has = f"it has {name} of {', '.join(sorted(support[name])) or 'no dtype'}"
         if message.operands() and support[name] | {message.dtype_key} <= _CONVERTIBLE:
             has += "; convert with array.cast"
     else:
         has = f"its operations are {', '.join(sorted(support))}"
-    return UnsupportedDtype(f"{backend} has no {name} of {message.dtype_key}; {has}")
+    return UnsupportedDtype(f"{backend} has no {name} of {message.dtype_key}; {has}{remedy}")

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from accel_lab.backends.wgpu.kernels.job import Job
+from accel_lab.backends.wgpu.kernels.lacking import lacks
 from accel_lab.backends.wgpu.kernels.types import cast, raw_of, to_device, type_of
 from accel_lab.compute.arrays.dtypes import numpy_dtype
-from accel_lab.errors import UnsupportedDtype
 from accel_lab.libraries.array.indexing import Assign, AssignAlong, AssignAt, Assignment, TakeAlong
 from accel_lab.libraries.array.library import Take
 
@@ -179,5 +179,5 @@ class WgpuIndexing:
 def _wrapped(indices: Any, text: str, extent: str = "extent()") -> str:
     kind = type_of(indices.name, " as an index")
     if kind.value not in _WRAPPED:
-        raise UnsupportedDtype(f"wgpu takes no index of {indices.name}")
+        raise lacks(f"wgpu takes no index of {indices.name}")
     return _WRAPPED[kind.value].format(v=text, n=extent)

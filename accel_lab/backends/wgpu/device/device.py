@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from types import ModuleType
 from typing import Any
@@ -13,6 +13,7 @@ from accel_lab.backends.libraries import makers
 from accel_lab.backends.wgpu.adapters import NEEDS, describe, found, lacking
 from accel_lab.backends.wgpu.device.blocks import Blocks
 from accel_lab.backends.wgpu.device.device_array import DeviceArray
+from accel_lab.backends.wgpu.device.mirrors import Mirrors
 from accel_lab.backends.wgpu.device.queue import Queue
 from accel_lab.backends.wgpu.device.stream import WgpuClock, WgpuStream
 from accel_lab.backends.wgpu.kernels import job
@@ -206,6 +207,10 @@ class WgpuDevice:
 
         self.queue.read(whole.block.buffer, whole.offset * step, whole.size * step, take)
 
+    def mirrors(self, operands: Sequence[Any]) -> Mirrors:
+        """Return arrays of NumPy's in the place of a message's operands."""
+        return Mirrors(self, operands)
+
     def read(self, array: DeviceArray) -> Any:
         """Return an array's elements; waits for the device."""
         target = np.empty(max(array.nbytes, 1), np.uint8)
@@ -228,14 +233,18 @@ class WgpuDevice:
         return array
 
     def same_memory(self, left: Any, right: Any) -> bool:
-        """Whether two arrays have an element in common; yes when that is hard to tell."""
-        if not (isinstance(left, DeviceArray) and isinstance(right, DeviceArray)):
-            return False
-        if left.block is not right.block:
+        """Whether two arrays have an element in common; yes when that is hard to tell.
+
+        They are the device's, or NumPy's in their place.
+        """
+        if isinstance(left, DeviceArray) and isinstance(right, DeviceArray):
+            if left.block is not right.block:
+                return False
+            left, right = left.layout, right.layout
+        if not (isinstance(left, np.ndarray) and isinstance(right, np.ndarray)):
             return False
         try:
-            work = _OVERLAP_WORK
-            return bool(np.shares_memory(left.layout, right.layout, max_work=work))  # type: ignore[arg-type]
+            return bool(np.shares_memory(left, right, max_work=_OVERLAP_WORK))  # type: ignore[arg-type]
         except np.exceptions.TooHardError:
             return True
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from accel_lab.backends.wgpu.kernels.fine import FINE, ROUGH
 from accel_lab.backends.wgpu.kernels.job import Job
+from accel_lab.backends.wgpu.kernels.lacking import lacks
 from accel_lab.backends.wgpu.kernels.target import Target
 from accel_lab.backends.wgpu.kernels.types import TYPES, cast, type_of
 from accel_lab.compute.arrays.dtypes import canonical, numpy_dtype
@@ -171,7 +172,7 @@ class _Text:
         kind = type_of(loop)
         template = _template(op, loop, self._lacks)
         if template is None:
-            raise UnsupportedDtype(f"wgpu has no {op} of {loop}; convert with array.cast")
+            raise lacks(f"wgpu has no {op} of {loop}; convert with array.cast")
         names = [self._operand(one, loop) for one in operands]
         most = 32 * kind.words - 1
         whole = f"u{32 * kind.words}"  # in which a negative number is a large one
@@ -195,7 +196,7 @@ class _Text:
                 known.append(numpy_dtype(self._dtype(one)))
         if {"int64", "uint64"} <= {self._dtype(one) for one in step.operands if one >= 0}:
             text = f"wgpu has no {step.op} of int64 and uint64"
-            raise UnsupportedDtype(f"{text}; convert with array.cast")
+            raise lacks(f"{text}; convert with array.cast")
         try:
             loop = canonical(np.result_type(*known))
         except np.exceptions.DTypePromotionError:  # of a narrow float, which is compared in another
