@@ -5,6 +5,7 @@ This module is light: the notebook's process imports it, and a process of its ow
 Runs in both.
 """
 
+import os
 from importlib.metadata import version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -33,6 +34,8 @@ __all__ = [
 ]
 
 
+BINDING_BYTES = "ACCEL_LAB_WGPU_BINDING_BYTES"
+"""The variable that lowers how much a binding has, so that small arrays are computed in parts."""
 FALLS_BACK = True
 """Whether the host may compute what this backend lacks: its device has `mirrors`."""
 _opened: list[frozenset[str]] = []
@@ -98,7 +101,7 @@ def open_backend(index: int) -> "Backend":
     """Open an adapter in this process; about half a second."""
     from accel_lab.backends.wgpu.device.device import WgpuDevice
 
-    device = WgpuDevice(index)
+    device = WgpuDevice(index, int(os.environ.get(BINDING_BYTES, 0)))
     _opened.append(device.lacks)
     return device
 

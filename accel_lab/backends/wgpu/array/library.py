@@ -39,7 +39,7 @@ class WgpuArray(WgpuOrdering):
         return {
             "kernels": len(device.kernels),
             "submissions": device.queue.submitted,
-            "bytes a binding at most": device.blocks.most_bytes,
+            "bytes a binding at most": device.most_bound,
             "buffers a kernel at most": device.most_buffers,
         }
 

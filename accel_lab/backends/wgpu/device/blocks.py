@@ -50,7 +50,7 @@ class Blocks:
     Attributes:
         returned: what came back, which `take` and `trim` look at.
         held_bytes: what all buffers have, used or not.
-        most_bytes: how much one binding can have, and so one block.
+        most_bytes: how much one buffer can have.
     """
 
     def __init__(self, device: Any, most_bytes: int) -> None:
@@ -67,13 +67,13 @@ class Blocks:
         """Return a block of at least this many bytes.
 
         Raises:
-            InvalidArgument: no binding can have as many.
+            InvalidArgument: no buffer can have as many.
             MemoryError: the device has no room.
         """
         size = _size(nbytes)
         if size > self.most_bytes:
             raise InvalidArgument(
-                f"{dtype}{list(shape)} takes {nbytes} bytes on wgpu, and a binding of this adapter "
+                f"{dtype}{list(shape)} takes {nbytes} bytes on wgpu, and a buffer of this adapter "
                 f"has at most {self.most_bytes}; use several buffers"
             )
         with self._lock:

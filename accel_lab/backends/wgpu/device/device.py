@@ -18,6 +18,7 @@ from accel_lab.backends.wgpu.device.queue import Queue
 from accel_lab.backends.wgpu.device.stream import WgpuClock, WgpuStream
 from accel_lab.backends.wgpu.kernels import job
 from accel_lab.backends.wgpu.kernels.kernels import Kernels
+from accel_lab.backends.wgpu.kernels.parts import ALIGNMENT, fits
 from accel_lab.backends.wgpu.kernels.types import to_device, to_host, words_of
 from accel_lab.compute.arrays.dtypes import NAMES, numpy_dtype
 from accel_lab.compute.execution.backend import IpcCopies, MakeRoom, Peak, PeerMemory, Poison
@@ -46,15 +47,19 @@ _NAMES = frozenset(NAMES)
 class WgpuDevice:
     """An adapter; for the dispatcher thread, except where it says so.
 
+    Parameters:
+        most_bound: how many bytes a binding is to have at most; what the adapter allows if not given.
+
     Attributes:
         model: the adapter's name.
         total_bytes: its memory, as far as that is known: WebGPU tells nobody.
         lacks: the dtypes that it does not compute in.
+        most_bound: how many bytes a binding can have; larger arrays are computed in parts.
         most_buffers: how many arrays a kernel can have.
         queue, kernels: where work is enqueued, and what with.
     """
 
-    def __init__(self, index: int) -> None:
+    def __init__(self, index: int, most_bound: int | None = None) -> None:
         there = found()
         if index >= len(there):
             raise BackendUnavailable(f"there is no adapter {index}: wgpu finds {len(there)}")
@@ -64,13 +69,15 @@ class WgpuDevice:
             required_features=sorted(features),
             required_limits={name: told.limits[name] for name in _LIMITS},
         )
-        most = min(told.limits["max-storage-buffer-binding-size"], told.limits["max-buffer-size"])
+        most = told.limits["max-buffer-size"] // 4 * 4
+        bound = min(told.limits["max-storage-buffer-binding-size"], most)
+        self.most_bound = min(most_bound or bound, bound) // ALIGNMENT * ALIGNMENT
         self.capability = 0.0
         self.model = told.name
         self.lacks = lacking(features)
         self.most_buffers = told.limits["max-storage-buffers-per-shader-stage"] - 1
         self.total_bytes = _total(told.kind, told.limits["max-buffer-size"])
-        self.blocks = Blocks(self.device, most // 4 * 4)
+        self.blocks = Blocks(self.device, most)
         self.queue = Queue(self.device)
         self.kernels = Kernels(self.device)
         self.arrays: ModuleType = np
@@ -105,7 +112,7 @@ class WgpuDevice:
         """Allocate.
 
         Raises:
-            InvalidArgument: it is more than a binding can have.
+            InvalidArgument: it is more than a buffer can have.
             MemoryError: there is no room.
         """
         native, count = numpy_dtype(dtype), 1
@@ -185,6 +192,11 @@ class WgpuDevice:
         if array.flags.c_contiguous:
             place = 4 * words_of(array.name) * (array.offset + first)
             self.queue.write(array.block.buffer, place, words)
+            return
+        if not fits(self, array):
+            whole = array.copy()
+            self.upload(whole, offset_bytes, source)
+            self.copy(whole, array)
             return
         flat = self.empty((count,), array.name)
         self.queue.write(flat.block.buffer, 0, words)

@@ -12,6 +12,7 @@ import numpy as np
 from accel_lab.backends.wgpu.kernels.fine import FINE, ROUGH
 from accel_lab.backends.wgpu.kernels.job import Job
 from accel_lab.backends.wgpu.kernels.lacking import lacks
+from accel_lab.backends.wgpu.kernels.parts import in_parts
 from accel_lab.backends.wgpu.kernels.target import Target
 from accel_lab.backends.wgpu.kernels.types import TYPES, cast, type_of
 from accel_lab.compute.arrays.dtypes import canonical, numpy_dtype
@@ -119,9 +120,21 @@ def compute(
     Raises:
         UnsupportedDtype: wgpu lacks a step, or a dtype.
     """
-    job, shape = Job(device), outs[0].shape
+    shape, count = outs[0].shape, len(arrays)
+    for part in in_parts(device, [*(x.broadcast_to(shape) for x in arrays), *outs]):
+        _compute(device, program, part[:count], numbers, part[count:])
+
+
+def _compute(
+    device: Target,
+    program: Program,
+    arrays: Sequence[Any],
+    numbers: Sequence[Any],
+    outs: Sequence[Any],
+) -> None:
+    job = Job(device)
     for at, x in enumerate(arrays):
-        job.array(f"x{at}", x.broadcast_to(shape))
+        job.array(f"x{at}", x)
     for place, out in enumerate(outs):
         job.array(f"y{place}", out)
     text = _Text(job, program, numbers, device.lacks)
