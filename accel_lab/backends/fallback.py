@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from accel_lab.backends.host.support import SUPPORT
-from accel_lab.compute.message.support import Partial
+from accel_lab.compute.message.support import Served
 from accel_lab.compute.message.validation import require_word
 from accel_lab.errors import InvalidArgument
 
@@ -59,6 +59,8 @@ def served(module: Any, fallback: str) -> Mapping[str, frozenset[str]]:
     own: Mapping[str, frozenset[str]] = module.SUPPORT
     if not falls_back(module):
         return own
+    limit, more = getattr(module, "require_possible", None), helped()
     if not fallback:
-        return Partial(own, helped())
-    return {**own, **{row: own.get(row, frozenset()) | has for row, has in helped().items()}}
+        return Served(own, more, limit)
+    both = {row: own.get(row, frozenset()) | has for row, has in more.items()}
+    return Served({**own, **both}, {}, limit)

@@ -5,19 +5,20 @@ This module is light: the notebook's process imports it, and a process of its ow
 Runs in both.
 """
 
-import os
 from importlib.metadata import version
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from accel_lab.backends.wgpu.adapters import adapters, lacking, may_have_hardware
-from accel_lab.backends.wgpu.support import table
+from accel_lab.backends.wgpu.adapters import adapters, lacking, may_have_hardware, most_bound
+from accel_lab.backends.wgpu.support import require_bound, table
 from accel_lab.display.install import pip_install
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from accel_lab.backends.wgpu.adapters import Adapter
     from accel_lab.compute.execution.backend import Backend
+    from accel_lab.compute.message.operation import Operation
     from accel_lab.compute.peers.link import Link
 
 __all__ = [
@@ -30,12 +31,11 @@ __all__ = [
     "peer_links",
     "preload",
     "process_keeper",
+    "require_possible",
     "versions",
 ]
 
 
-BINDING_BYTES = "ACCEL_LAB_WGPU_BINDING_BYTES"
-"""The variable that lowers how much a binding has, so that small arrays are computed in parts."""
 FALLS_BACK = True
 """Whether the host may compute what this backend lacks: its device has `mirrors`."""
 _opened: list[frozenset[str]] = []
@@ -101,13 +101,31 @@ def open_backend(index: int) -> "Backend":
     """Open an adapter in this process; about half a second."""
     from accel_lab.backends.wgpu.device.device import WgpuDevice
 
-    device = WgpuDevice(index, int(os.environ.get(BINDING_BYTES, 0)))
+    device = WgpuDevice(index)
     _opened.append(device.lacks)
     return device
 
 
 def process_keeper(index: int) -> None:
     """Return nothing: no call of WebGPU takes a process's memory off its device."""
+
+
+def require_possible(message: "Operation[Any]", spec: Any) -> None:
+    """Refuse at the call what no adapter of this machine could be given.
+
+    Parameters:
+        spec: what is known of the result.
+
+    Raises:
+        InvalidArgument: it names what is larger than a binding, and does not go in parts.
+    """
+    if known := _known():
+        require_bound(message, spec, max(most_bound(one.limits) for one in known))
+
+
+def _known() -> "tuple[Adapter, ...]":
+    """Return the adapters of this machine, once they have been asked for."""
+    return adapters() if adapters.cache_info().currsize else ()
 
 
 def __getattr__(name: str) -> "Mapping[str, frozenset[str]]":
@@ -118,6 +136,5 @@ def __getattr__(name: str) -> "Mapping[str, frozenset[str]]":
     if name == "SUPPORT":
         if _opened:
             return table(frozenset().union(*_opened))
-        known = adapters() if adapters.cache_info().currsize else ()
-        return table(frozenset().union(*(lacking(one.features) for one in known)))
+        return table(frozenset().union(*(lacking(one.features) for one in _known())))
     raise AttributeError(name)

@@ -1,15 +1,20 @@
 """Which adapters there are, told by a process of its own: the notebook's opens none."""
 
 import json
+import os
 import subprocess
 import sys
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
 ASK_S = 60.0
+ALIGNMENT = 256
+"""What the place of a binding is a multiple of, on every adapter; so is each element's size."""
+BINDING_BYTES = "ACCEL_LAB_WGPU_BINDING_BYTES"
+"""The variable that lowers how much a binding has, so that small arrays are computed in parts."""
 NATIVE = ("Vulkan", "Metal", "D3D12")
 """What an adapter is reached by; OpenGL's have no float64 and no buffers of this size."""
 _F64, _INT64 = "shader-f64", "shader-int64"
@@ -67,6 +72,12 @@ def describe(adapter: Any) -> Adapter:
         tuple(sorted(adapter.features)),
         dict(adapter.limits),
     )
+
+
+def most_bound(limits: Mapping[str, int]) -> int:
+    """Return how many bytes a binding of an adapter with these limits has at most here."""
+    bound = min(limits["max-storage-buffer-binding-size"], limits["max-buffer-size"])
+    return min(bound, int(os.environ.get(BINDING_BYTES) or bound)) // ALIGNMENT * ALIGNMENT
 
 
 def lacking(features: Collection[str]) -> frozenset[str]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import wgpu
 
+from accel_lab.backends.wgpu.adapters import ALIGNMENT
 from accel_lab.backends.wgpu.kernels.job import MOST_GROUPS
 from accel_lab.compute.arrays.dtypes import itemsize, numpy_dtype
 from accel_lab.errors import CompileError, InvalidArgument
@@ -26,8 +27,6 @@ from accel_lab.libraries.jit.tensor_map import Tiling
 if TYPE_CHECKING:
     from accel_lab.backends.wgpu.device.device import WgpuDevice
 
-ALIGNMENT = 256
-"""Where a binding may begin on every adapter, in bytes."""
 _DTYPES = {
     "f32": "float32",
     "i32": "int32",

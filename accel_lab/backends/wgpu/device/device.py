@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from accel_lab.backends.libraries import makers
-from accel_lab.backends.wgpu.adapters import NEEDS, describe, found, lacking
+from accel_lab.backends.wgpu.adapters import NEEDS, describe, found, lacking, most_bound
 from accel_lab.backends.wgpu.device.blocks import Blocks
 from accel_lab.backends.wgpu.device.device_array import DeviceArray
 from accel_lab.backends.wgpu.device.mirrors import Mirrors
@@ -18,7 +18,7 @@ from accel_lab.backends.wgpu.device.queue import Queue
 from accel_lab.backends.wgpu.device.stream import WgpuClock, WgpuStream
 from accel_lab.backends.wgpu.kernels import job
 from accel_lab.backends.wgpu.kernels.kernels import Kernels
-from accel_lab.backends.wgpu.kernels.parts import ALIGNMENT, fits
+from accel_lab.backends.wgpu.kernels.parts import fits
 from accel_lab.backends.wgpu.kernels.types import to_device, to_host, words_of
 from accel_lab.compute.arrays.dtypes import NAMES, numpy_dtype
 from accel_lab.compute.execution.backend import IpcCopies, MakeRoom, Peak, PeerMemory, Poison
@@ -47,9 +47,6 @@ _NAMES = frozenset(NAMES)
 class WgpuDevice:
     """An adapter; for the dispatcher thread, except where it says so.
 
-    Parameters:
-        most_bound: how many bytes a binding is to have at most; what the adapter allows if not given.
-
     Attributes:
         model: the adapter's name.
         total_bytes: its memory, as far as that is known: WebGPU tells nobody.
@@ -59,7 +56,7 @@ class WgpuDevice:
         queue, kernels: where work is enqueued, and what with.
     """
 
-    def __init__(self, index: int, most_bound: int | None = None) -> None:
+    def __init__(self, index: int) -> None:
         there = found()
         if index >= len(there):
             raise BackendUnavailable(f"there is no adapter {index}: wgpu finds {len(there)}")
@@ -70,8 +67,7 @@ class WgpuDevice:
             required_limits={name: told.limits[name] for name in _LIMITS},
         )
         most = told.limits["max-buffer-size"] // 4 * 4
-        bound = min(told.limits["max-storage-buffer-binding-size"], most)
-        self.most_bound = min(most_bound or bound, bound) // ALIGNMENT * ALIGNMENT
+        self.most_bound = most_bound(told.limits)
         self.capability = 0.0
         self.model = told.name
         self.lacks = lacking(features)

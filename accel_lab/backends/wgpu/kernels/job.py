@@ -182,8 +182,8 @@ def copy(device: Target, x: Any, out: Any) -> None:
             x.block.buffer, x.offset * step, out.block.buffer, out.offset * step, count * step
         )
         return
-    for part, to in in_parts(device, (x, out)):
+    for piece, to in in_parts(device, (x, out)):
         job = Job(device)
-        job.array("x", part, moved=True)
+        job.array("x", piece, moved=True)
         job.array("y", to, moved=True)
         job.run("set_y(i, x(i));", to.size)

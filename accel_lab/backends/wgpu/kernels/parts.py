@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from accel_lab.backends.wgpu.adapters import ALIGNMENT
 from accel_lab.backends.wgpu.kernels.target import Target
 from accel_lab.backends.wgpu.kernels.types import words_of
+from accel_lab.backends.wgpu.support import bound
 from accel_lab.display.sizes import size
 from accel_lab.errors import InvalidArgument
 
-ALIGNMENT = 256
-"""What the place of a binding is a multiple of, on every adapter; so is each element's size."""
 Window = tuple[Any, int, int]
 
 
@@ -30,9 +30,7 @@ def window(device: Target, x: Any) -> tuple[Window, int]:
     nbytes = max((first + count) * step - start, ALIGNMENT)
     if nbytes > device.most_bound:
         raise InvalidArgument(
-            f"{x.name}{list(x.shape)} is {size(nbytes)} of a buffer, and a binding of this adapter "
-            f"has at most {size(device.most_bound)}; beyond that wgpu copies, fills, computes "
-            "functions of elements, sums and the like: do anything else part by part"
+            f"{x.name}{list(x.shape)} is {size(nbytes)} of a buffer, and {bound(device.most_bound)}"
         )
     nbytes = min(nbytes, block.nbytes - start)
     return (block.buffer, start, nbytes), start // step
