@@ -119,7 +119,8 @@ def is_refusal(error: BaseException | None) -> bool:
             return True
         if isinstance(error, UserCodeError) and "DeviceArray" in str(error):
             return True
-        error = error.__cause__
+        # Where another error was expected, that is what was found instead.
+        error = error.__context__ if isinstance(error, AssertionError) else error.__cause__
     return False
 
 

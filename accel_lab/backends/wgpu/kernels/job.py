@@ -133,10 +133,10 @@ class Job:
         self._buffers.append(bound)
         return len(self._buffers), start
 
-    def _place(self, name: str, x: Any, start: int) -> str:
+    def _place(self, name: str, x: Any, first: int) -> str:
         """Return the function that says where element i lies."""
         at = len(self._words)
-        self._words.append(x.offset - start if x.size else 0)
+        self._words.append(x.offset - first if x.size else 0)
         head, start = f"fn {name}_at(i: u32) -> u32", f"P[{at}u]"
         if x.flags.c_contiguous or x.size <= 1:
             return f"{head} {{ return {start} + i; }}"
