@@ -121,9 +121,10 @@ class Kernels:
         return self._jit.build(program_of(template)).compiled.cubin
 
     def loaded(self, template: Template) -> Kernel:
-        """Return a kernel that was compiled."""
+        """Return a kernel that was compiled, if only by a search that has just ended."""
         if template not in self._loaded:
-            self._loaded[template] = Kernel(self._cubins.pop(template))
+            cubin = self._cubins.pop(template, None)
+            self._loaded[template] = Kernel(cubin or self._cubin(template))
         return self._loaded[template]
 
     def tried(self, template: Template) -> Kernel:

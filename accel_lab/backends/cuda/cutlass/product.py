@@ -94,6 +94,7 @@ class CudaProducts:
                 )
             )
         fastest = times.index(min(times))
+        self._kernels.compile(problem.plain._replace(tile=fastest))
         self._tiles[problem] = fastest
         with contextlib.suppress(OSError):  # without a disk it is timed in every process
             self._cache.put(self._key(problem), {_CHOICE: str(fastest).encode()})
