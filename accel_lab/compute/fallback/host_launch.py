@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from accel_lab.compute.execution.backend import Mirrors
+from accel_lab.compute.execution.context import Context
 from accel_lab.compute.execution.launch import Launch
 from accel_lab.compute.execution.worker import Worker
 from accel_lab.errors import AccelError, LibraryError
@@ -81,7 +82,7 @@ class HostLaunch(Launch):
     ) -> None:
         """Do it now."""
         self._look()
-        then(work(Worker(self.stream.native, self.context.scratch.for_worker())))
+        then(work(self.context.service(_worker)))
 
     def workspace(self, nbytes: int) -> Any:
         """Return memory of the host."""
@@ -99,3 +100,8 @@ class HostLaunch(Launch):
         mirror = self._mirrors.blank(array)
         self._written[id(array)] = array, mirror
         return mirror
+
+
+def _worker(context: Context) -> Worker:
+    """Make what the host's libraries are given for a thread, and do without."""
+    return Worker(context.backend.worker_stream(), context.scratch.for_worker())

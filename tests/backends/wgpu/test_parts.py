@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from accel_lab import System, array, fft, jit
 from accel_lab.backends import wgpu
-from accel_lab.backends.wgpu.adapters import BINDING_BYTES
+from accel_lab.backends.wgpu.adapters import BINDING_BYTES, most_bound
 from accel_lab.backends.wgpu.kernels.parts import fits, in_parts, window
 from accel_lab.compute.device import Device
 from accel_lab.errors import InvalidArgument
@@ -119,6 +119,23 @@ def test_reductions_are_numpys(device: Device, op: Any, axis: Any) -> None:
     other = x.transpose(2, 0, 1)[::-1]
     exact = getattr(np, op)(other.astype("bool" if op in ("any", "all") else "float64"), axis=axis)
     np.testing.assert_allclose(turned, exact, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("op", ["sum", "max", "mean", "std"])
+def test_results_may_be_larger_than_a_binding_too(device: Device, op: Any) -> None:
+    x = _values(30, 700)
+    for on, values in ((device.put(x), x), (device.put(x.T).T, x)):
+        got = array.reduce(op, on, (0,)).get()
+        exact = getattr(np, op)(values.astype("float64"), axis=0)
+        np.testing.assert_allclose(got, exact, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("bad", ["many", "100", "-5"])
+def test_a_limit_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch, bad: str) -> None:
+    monkeypatch.setenv(BINDING_BYTES, bad)
+    limits = {"max-storage-buffer-binding-size": 1 << 27, "max-buffer-size": 1 << 31}
+    with pytest.raises(InvalidArgument, match=BINDING_BYTES):
+        most_bound(limits)
 
 
 def test_a_small_view_of_a_large_buffer_goes_anywhere(device: Device) -> None:

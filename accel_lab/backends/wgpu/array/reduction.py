@@ -126,10 +126,12 @@ def _fold(
     _, both = _terms(op, out.name)
     kind = type_of(out.name)
     made = both.format(a="x(i)", b="y(i)")
-    job = Job(device)
-    job.array("x", out)
-    job.array("y", other)
-    job.run(f"set_x(i, {made if kind.kind == 'f' else kind.rounded.format(made)});", out.size)
+    made = made if kind.kind == "f" else kind.rounded.format(made)
+    for one, two in in_parts(device, (out, other)):
+        job = Job(device)
+        job.array("x", one)
+        job.array("y", two)
+        job.run(f"set_x(i, {made});", one.size)
 
 
 _FOLDS = {

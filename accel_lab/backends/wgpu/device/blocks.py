@@ -17,7 +17,9 @@ _STEP = 1 << 20
 _PAGE = 4096
 _USAGE = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
 # WebGPU has no addresses. NumPy needs some to tell which views overlap, and reads nothing there.
-_starts = itertools.count(1 << 52, 1 << 36)
+REACH_BYTES = 1 << 36
+"""How far they lie apart, so that no block is larger."""
+_starts = itertools.count(1 << 52, REACH_BYTES)
 
 
 class Block:

@@ -11,7 +11,7 @@ import numpy as np
 
 from accel_lab.backends.libraries import makers
 from accel_lab.backends.wgpu.adapters import NEEDS, describe, found, lacking, most_bound
-from accel_lab.backends.wgpu.device.blocks import Blocks
+from accel_lab.backends.wgpu.device.blocks import REACH_BYTES, Blocks
 from accel_lab.backends.wgpu.device.device_array import DeviceArray
 from accel_lab.backends.wgpu.device.mirrors import Mirrors
 from accel_lab.backends.wgpu.device.queue import Queue
@@ -66,7 +66,7 @@ class WgpuDevice:
             required_features=sorted(features),
             required_limits={name: told.limits[name] for name in _LIMITS},
         )
-        most = told.limits["max-buffer-size"] // 4 * 4
+        most = min(told.limits["max-buffer-size"], REACH_BYTES) // 4 * 4
         self.most_bound = most_bound(told.limits)
         self.capability = 0.0
         self.model = told.name
