@@ -16,6 +16,7 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -148,9 +149,16 @@ class Control(threading.Thread):
         self._told_bytes = context.used_bytes
         return Heartbeat(
             self._told_bytes,
-            {name: _statistics(actor) for name, actor in list(context.actors.items())},
+            {
+                name: {**self._by_host(name), **_statistics(actor)}
+                for name, actor in list(context.actors.items())
+            },
             self._unread_s,
         )
+
+    def _by_host(self, library: str) -> Mapping[str, int]:
+        fallback = self._context.fallback
+        return {} if fallback is None else fallback.statistics(library)
 
     def _follow(self) -> None:
         packet, fds = receive_downward(self._channel)
@@ -218,10 +226,7 @@ class Control(threading.Thread):
 def _statistics(actor: LibraryActor) -> dict[str, int]:
     """Return a library's counters; one that cannot count must not end the heartbeats."""
     try:
-        fallback = actor.context.fallback
-        by_host = {} if fallback is None else fallback.statistics(actor.library)
-        counted = {**by_host, **actor.statistics()}
-        counts = itertools.islice(counted.items(), MOST_STATISTICS)
+        counts = itertools.islice(actor.statistics().items(), MOST_STATISTICS)
         return {fitting(str(what), NAME_BYTES): int(count) for what, count in counts}
     except Exception:  # noqa: BLE001 - shown where the counters would be
         return {"statistics failed": 1}
