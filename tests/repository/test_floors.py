@@ -59,7 +59,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"arena"},
         {"files"},
         {"execution"},
-        {"tracing"},
+        {"fallback", "tracing"},
         {"wire"},
         {"output"},
         {"fusion"},
