@@ -76,12 +76,12 @@ class Reach(NamedTuple):
     Attributes:
         columns: pages of the longest sequence.
         splits: how many blocks share the keys of a query.
-        count: the numbers that tell lengths and pages.
+        numbers: how many tell lengths and pages.
     """
 
     columns: int
     splits: int
-    count: int
+    numbers: int
 
 
 def reach_of(m: CacheAttend, pages: Pages, found: list[Sequence]) -> Reach:
@@ -96,7 +96,7 @@ def write_sequences(to: Any, found: list[Sequence], reach: Reach) -> None:
     """Write lengths and pages of sequences into as many integers."""
     count = len(found)
     to[:count] = [one.stored for one in found]
-    rows = to[count : reach.count].reshape(count, reach.columns)
+    rows = to[count : reach.numbers].reshape(count, reach.columns)
     for row, one in zip(rows, found, strict=True):
         row[: len(one.pages)] = one.row
 

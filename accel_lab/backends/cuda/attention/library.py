@@ -1,4 +1,4 @@
-"""Attention on cuda: cuDNN's where it has it, kernels of our own for few queries to pages, products."""
+"""Attention on cuda: cuDNN's, kernels of our own for few queries to pages, else products."""
 
 import contextlib
 from collections.abc import Mapping

@@ -50,8 +50,8 @@ class PagedKernels:
         attend, merge = self._attends[form]
         given, reach = self._attended, reach_of(m, pages, found)
         far = parts = None
-        if reach.count > NUMBERS:
-            numbers = np.zeros(reach.count, np.int32)
+        if reach.numbers > NUMBERS:
+            numbers = np.zeros(reach.numbers, np.int32)
             write_sequences(numbers, found, reach)
             far = self._launches.put(numbers)
         else:

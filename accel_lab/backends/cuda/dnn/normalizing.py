@@ -1,4 +1,4 @@
-"""Norms on cuda: of rows that are contiguous by one kernel, all others by CuPy's; no CUDA needed."""
+"""Norms on cuda: of contiguous rows by one kernel, all others by CuPy's."""
 
 import math
 from typing import Any

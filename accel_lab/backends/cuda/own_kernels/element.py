@@ -1,4 +1,4 @@
-"""What an element is in a kernel's C++: its type, the one that is computed in, and the way there."""
+"""The C++ of an element: its type, the one that is computed in, and the ways between them."""
 
 from accel_lab.backends.cuda.device.narrow_floats import FORMATS, HALF
 from accel_lab.backends.cuda.device.narrow_floats import SOURCE as ROUNDING

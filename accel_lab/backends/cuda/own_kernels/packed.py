@@ -1,4 +1,4 @@
-"""The argument of a kernel that takes one structure, in memory that is filled before each launch."""
+"""The argument of a kernel that takes one structure: memory that is filled before each launch."""
 
 from struct import Struct
 from typing import Any
