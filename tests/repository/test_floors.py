@@ -91,7 +91,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
     "backends/cuda": (
         {"activity", "completion", "support"},
         {"device"},
-        {"handles"},
+        {"handles", "own_kernels"},
         {"array"},
         {EVERY_OTHER},
         {"dnn", "graph"},
