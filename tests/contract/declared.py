@@ -96,8 +96,16 @@ NEED_POINTS |= {f"blas.{one}": "at least one" for one in ("Iamax", "Iamin")}
 
 _END = """
 template <class T> __device__ T end(T sum) { return sum + T(1); }
+template <class T> __device__ T end(T sum, T& aux) {
+  aux = sum;
+  return end(sum);
+}
 template <class T> __device__ T end(T sum, T c, T row, T column) {
   return sum + c + row - column;
+}
+template <class T> __device__ T end(T sum, T c, T row, T column, T& aux) {
+  aux = sum;
+  return end(sum, c, row, column);
 }
 """
 EXAMPLES: dict[str, dict[str, Any]] = {

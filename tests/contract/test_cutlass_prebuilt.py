@@ -1,4 +1,4 @@
-"""The contract of `cutlass.export` and `install`: a file of kernels serves where nothing compiles."""
+"""The contract of `cutlass.export` and `install`: a file serves where nothing compiles."""
 
 from pathlib import Path
 

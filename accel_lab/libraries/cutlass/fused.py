@@ -83,6 +83,8 @@ class FusedGemm(Shaped[Fused], frozen=True, array_like=True, eq=False, tag=746):
         require_counted(self, self.a, self.b)
         if type(self.aux) is not bool:
             raise refusal(self, f"aux is True or False, not {self.aux!r}")
+        if type(self.numbers) is not tuple or {*map(type, self.numbers)} - {int, float}:
+            raise refusal(self, f"numbers is a tuple of real numbers, not {self.numbers!r}")
         if len(self.numbers) > MOST_NUMBERS:
             text = f"numbers has {len(self.numbers)}; at most {MOST_NUMBERS}"
             raise refusal(self, f"{text}; what there is more of may be a row or a column")

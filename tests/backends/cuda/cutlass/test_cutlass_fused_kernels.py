@@ -115,11 +115,12 @@ def test_a_refit_needs_the_same_kernel(architecture: str) -> None:
 
 def kernels_at(path: Any, architecture: str) -> Kernels:
     """Return kernels of a machine whose caches are there, and which has no card."""
-    made = Kernels.__new__(Kernels)
+    made: Any = Kernels.__new__(Kernels)
     made.architecture, made.processors, made.card = architecture, 132, "a card"
     made._jit = SimpleNamespace(build=nvrtc.build)
     made._loaded, made._cubins, made._prebuilt = {}, {}, DiskCache(path)
-    return made
+    kernels: Kernels = made
+    return kernels
 
 
 def test_an_installed_kernel_needs_no_headers(tmp_path: Any, monkeypatch: Any) -> None:
