@@ -107,7 +107,7 @@ class RayMachine:
     `host` it takes no resources, as what runs there shares the processors.
     """
 
-    is_cut = is_entered = False
+    is_mute = is_entered = False
 
     def __init__(self, ray: Any, node: Node, backend: str) -> None:
         self.name = node.name

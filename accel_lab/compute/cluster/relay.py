@@ -60,7 +60,7 @@ class Machine(Protocol):
     name: str
 
     @property
-    def is_cut(self) -> bool:
+    def is_mute(self) -> bool:
         """Whether nothing can be heard of it now, although it may go on; any thread."""
 
     @property

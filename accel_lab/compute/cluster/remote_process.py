@@ -27,7 +27,7 @@ class Reached(Protocol):
     """The machine of a process, which may be out of reach for a while."""
 
     @property
-    def is_cut(self) -> bool:
+    def is_mute(self) -> bool:
         """Whether it is now."""
 
 
@@ -78,9 +78,9 @@ class RemoteProcess:
         return ("process", self.number)
 
     @property
-    def is_cut(self) -> bool:
+    def is_mute(self) -> bool:
         """Whether nothing can be heard of it now, although it may go on; any thread."""
-        return self.machine is not None and self.machine.is_cut
+        return self.machine is not None and self.machine.is_mute
 
     @property
     def is_over(self) -> bool:

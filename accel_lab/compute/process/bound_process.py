@@ -51,7 +51,7 @@ class BoundProcess(Protocol):
     wire: Transport
 
     @property
-    def is_cut(self) -> bool:
+    def is_mute(self) -> bool:
         """Whether nothing can be heard of it now, although it may go on; any thread."""
 
     @property

@@ -45,7 +45,7 @@ class ContextProcess:
     It is usable as soon as it has been asked for: what is sent waits in its sockets.
     """
 
-    is_cut = False
+    is_mute = False
 
     def __init__(
         self,

@@ -566,7 +566,7 @@ class ContextSupervisor:
         try:
             # A notebook that was stopped, or held the interpreter's lock for long, heard nothing.
             self.health.unheard(time.monotonic() - due)
-            if process.is_cut:
+            if process.is_mute:
                 self.health.unheard(HEARTBEAT_LIMIT_S / 6)
             if self.suspension.of_process.is_frozen:
                 self.health.unheard(self.health.silent_s)

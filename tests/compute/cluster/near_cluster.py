@@ -26,7 +26,7 @@ def _sent(what: Any) -> Any:
 class NearMachine:
     """One node."""
 
-    is_cut = is_entered = False
+    is_mute = is_entered = False
 
     def __init__(self, node: Node, cluster: "NearCluster") -> None:
         self.name = node.name

@@ -148,13 +148,10 @@ class Kernels:
             self._prebuilt.put(name, {CUBIN: cubin}, anew=True)
 
     def loaded(self, template: Template) -> Kernel:
-        """Return a kernel that was compiled.
-
-        Another tile may have been chosen since: its kernel is found on disk, or compiled here.
-        """
+        """Return a kernel that was compiled, if only by a search that has just ended."""
         if template not in self._loaded:
-            cubin = self._cubins.pop(template, None) or self._cubin(template)
-            self._loaded[template] = Kernel(cubin)
+            cubin = self._cubins.pop(template, None)
+            self._loaded[template] = Kernel(cubin or self._cubin(template))
         return self._loaded[template]
 
     def tried(self, template: Template) -> Kernel:

@@ -59,6 +59,11 @@ class SshMachine:
         return self._stream.cut_at is not None
 
     @property
+    def is_mute(self) -> bool:
+        """Whether no context can be heard now: it is cut, or a large answer is in the way."""
+        return self.is_cut or self._stream.is_receiving
+
+    @property
     def is_entered(self) -> bool:
         """Whether this thread is one of its own, which carries what others wait for."""
         return threading.current_thread() is self._thread or self._stream.is_entered

@@ -103,6 +103,11 @@ class Stream:
         return self._ended
 
     @property
+    def is_receiving(self) -> bool:
+        """Whether a part of a message has come, and not yet its end."""
+        return bool(self._parts)
+
+    @property
     def is_entered(self) -> bool:
         """Whether this thread reads or writes a connection."""
         return threading.get_ident() in self._serving
@@ -277,6 +282,7 @@ class Stream:
             if not self._inbox:
                 return None
             self._taken, message = self._inbox.popleft()
+            self._take_parts()
             self._changed.notify_all()
             return message
 
@@ -301,12 +307,18 @@ class Stream:
                 parts, self._parts = self._parts, []
                 whole = parts[0] if len(parts) == 1 else b"".join(parts)
                 self._inbox.append((number, whole))
-                self._changed.notify_all()
+            self._take_parts()
+            self._changed.notify_all()
         elif kind == _TAKEN:
             self._take(number)
         elif kind == _BYE:
             self.said_bye = True
             self._changed.notify_all()
+
+    def _take_parts(self) -> None:
+        """Take what there is of a message that nothing is ahead of: it may exceed the window."""
+        if self._parts and not self._inbox:
+            self._taken = self._received
 
     def _take(self, number: int) -> None:
         """The other end has taken all up to this one."""

@@ -12,6 +12,7 @@ import pytest
 
 from accel_lab import System
 from accel_lab.compute.events.lifecycle import ContextLost as ContextWasLost
+from accel_lab.compute.supervision import context_supervisor
 from accel_lab.errors import BackendUnavailable, ContextLost
 from tests.compute.cluster.conftest import until
 from tests.compute.cluster.ssh.far_host import Between, FarHost
@@ -68,6 +69,22 @@ def test_twenty_cuts_lose_nothing(host: FarHost, between: Between) -> None:
         np.testing.assert_array_equal(kept.get(), 2 * np.arange(1000.0))
         assert lab.devices[0].generation == 1
     assert lost == []
+
+
+def test_a_context_lives_behind_an_answer_that_takes_long(
+    host: FarHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its signs of life wait behind the answer, for longer than it may be silent."""
+    monkeypatch.setattr(context_supervisor, "HEARTBEAT_LIMIT_S", 2.0)
+    between = Between(host.port, rate=2 << 20)
+    try:
+        with System(host.at(between.port), python=sys.executable, ssh=host.ssh) as lab:
+            device = lab.devices[0]
+            noise = device.run(lambda: np.random.default_rng(0).bytes(8 << 20)).result(WAIT)
+            assert noise == np.random.default_rng(0).bytes(8 << 20)
+            assert device.generation == 1
+    finally:
+        between.close()
 
 
 def _counted(which: int) -> int:

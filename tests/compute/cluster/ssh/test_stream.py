@@ -146,6 +146,21 @@ def test_who_sends_too_much_waits_and_ends_with_the_stream(
     assert ended == ["it is enough"]
 
 
+def test_a_message_larger_than_what_may_wait_comes_whole(
+    ends: tuple[Stream, Stream], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "WINDOW_BYTES", PARCEL_BYTES)
+    near, far = ends
+    connect(ends)
+    messages = [os.urandom(size * PARCEL_BYTES + 1) for size in (1, 9, 0, 5)]
+    thread = threading.Thread(target=lambda: [near.send([one]) for one in messages])
+    thread.start()
+    assert [far.receive(WAIT) for _ in messages] == messages
+    thread.join(WAIT)
+    assert until_taken(ends)
+    assert not far.is_receiving
+
+
 def test_a_silent_connection_counts_as_cut(
     ends: tuple[Stream, Stream], monkeypatch: pytest.MonkeyPatch
 ) -> None:
