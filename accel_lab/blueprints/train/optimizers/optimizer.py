@@ -144,8 +144,10 @@ class Optimizer(ABC):
             after, kept_of = self.one(p, g, own, into, number, used)
             sizes = [parameters[name].size for name in names]
             for slot, ref in {"": after, **kept_of}.items():
-                found = zip(names, _apart(ref, sizes), strict=True)
-                (kept if slot else made).update({slot_name(name, slot): one for name, one in found})
+                parts = zip(names, _apart(ref, sizes), strict=True)
+                (kept if slot else made).update(
+                    {slot_name(name, slot): part for name, part in parts}
+                )
         return {name: made[name] for name in parameters}, kept
 
     def _joined(self, parameters: Mapping[str, AccelRef]) -> list[list[str]]:
