@@ -116,7 +116,7 @@ def compared(
         if was.tobytes() == now.tobytes():
             told[name] = {"verdict": "equal"}
             continue
-        off, may = distance(was, now), units[name] * eps_of(str(was.dtype))
+        off, may = float(distance(was, now)), float(units[name] * eps_of(str(was.dtype)))
         at = int(np.argmax(np.abs(was.ravel() - now.ravel())))
         told[name] = {
             "verdict": "within tolerance" if off <= may else "differs",

@@ -90,7 +90,7 @@ _OF_FLOATS = {
     "absolute": "bare_{T}({a})",
     "sign": "sign_{T}({a})",
     "reciprocal": "({T}(1) / {a})",
-    "divide": "({a} / {b})",
+    "divide": "quotient_{T}({a}, {b})",
     "floor_divide": "floored_{T}({a}, {b})",
     "remainder": "modulo_{T}({a}, {b})",
     "maximum": "more_{T}({a}, {b})",
