@@ -52,10 +52,17 @@ def found() -> list[Any]:
     OpenGL is not opened: without a display its drivers complain.
     """
     import wgpu
+
+    _leave_opengl_out()
+    return ordered(wgpu.gpu.enumerate_adapters_sync())
+
+
+@cache
+def _leave_opengl_out() -> None:
+    """Say which drivers are opened; that can be said once in a process."""
     from wgpu.backends.wgpu_native.extras import set_instance_extras
 
     set_instance_extras(backends=["Vulkan", "Metal", "DX12"])
-    return ordered(wgpu.gpu.enumerate_adapters_sync())
 
 
 def ordered(found: Iterable[Any]) -> list[Any]:
