@@ -112,11 +112,12 @@ def test_a_launch_that_is_refused_keeps_none_of_its_operands(device: Device) -> 
         y = array.sum(g["x"])
         counts = primitives.histogram_even(few, g["bins"], 0, 1)
     g.launch().result(WAIT_S)
-    before = device.run(_resident).result(WAIT_S)
     other = device.put(np.full(LARGE, 2.0))
+    before = device.run(_resident).result(WAIT_S)
     with pytest.raises(InvalidArgument, match="HistogramEven would make"):
         g.launch(x=other, bins=3).result(WAIT_S)
     other.free()
+    other = device.put(np.full(LARGE, 3.0))  # where the last one was
     assert device.run(_resident).result(WAIT_S) < before + LARGE * 4
     g.launch().result(WAIT_S)
     assert value(device, y) == LARGE

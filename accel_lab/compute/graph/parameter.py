@@ -91,9 +91,9 @@ def refuse(value: Parameter) -> NoReturn:
     """
     name = type(value.value).__name__
     raise InvalidArgument(
-        f"a number of a graph, here the {name} {value.value!r}, is computed with or names an extent, "
-        "an axis or a place, and launches could not change that: give it to a message as it is, or "
-        f"write {name}(…) around it for what it was recorded with"
+        f"a number of a graph, here the {name} {value.value!r}, is computed with, or names an "
+        "extent, an axis or a place, and launches could not change that: give it to a message as "
+        f"it is, or write {name}(…) around it for what it was recorded with"
     )
 
 
