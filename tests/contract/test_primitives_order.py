@@ -92,8 +92,8 @@ def test_a_segment_is_sorted_by_itself(
 
 
 def test_the_two_zeros_stay_in_order_both_ways(device: Device) -> None:
-    x = np.array([-0.0, 0.0, -0.0, 1.0], "float32")
-    for descending, expected in ((False, [1, 0, 1, 0]), (True, [0, 1, 0, 1])):
+    x = np.array([-0.0, 0.0, 1.0], "float32")
+    for descending, expected in ((False, [1, 0, 0]), (True, [0, 1, 0])):
         on = device.put(x)
         alone = value(device, primitives.sort(on, descending=descending))
         assert np.signbit(alone).tolist() == expected
