@@ -16,11 +16,15 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from threadpoolctl import ThreadpoolController
 
+from accel_lab.backends.fallback import helped
+from accel_lab.backends.libraries import makers
 from accel_lab.compute.cells import workspace_registry
 from accel_lab.compute.cells.user_modules import Projects, distrust_bytecode
 from accel_lab.compute.cells.workspace_registry import Workspaces
@@ -32,6 +36,7 @@ from accel_lab.compute.dispatcher.task import Task
 from accel_lab.compute.events.samples import Slice
 from accel_lab.compute.execution.context import Context
 from accel_lab.compute.execution.launch import LibraryActor
+from accel_lab.compute.fallback.fallback import Fallback
 from accel_lab.compute.groups import group as groups
 from accel_lab.compute.machine import host_heap
 from accel_lab.compute.output import ipython_display, no_terminal, printing
@@ -144,9 +149,16 @@ class Control(threading.Thread):
         self._told_bytes = context.used_bytes
         return Heartbeat(
             self._told_bytes,
-            {name: _statistics(actor) for name, actor in list(context.actors.items())},
+            {
+                name: {**self._by_host(name), **_statistics(actor)}
+                for name, actor in list(context.actors.items())
+            },
             self._unread_s,
         )
+
+    def _by_host(self, library: str) -> Mapping[str, int]:
+        fallback = self._context.fallback
+        return {} if fallback is None else fallback.statistics(library)
 
     def _follow(self) -> None:
         packet, fds = receive_downward(self._channel)
@@ -220,6 +232,13 @@ def _statistics(actor: LibraryActor) -> dict[str, int]:
         return {"statistics failed": 1}
 
 
+def _help(module: Any, backend: str, context: Context) -> Fallback:
+    """Return what has another backend compute what this one lacks."""
+    opened: Any = context.backend  # whose package says that it has mirrors
+    other = importlib.import_module(f"accel_lab.backends.{backend}").open_backend(0)
+    return Fallback(context, module.SUPPORT, helped(), makers(backend, other), opened.mirrors)
+
+
 def be_context(
     transport: Transport,
     channel: socket.socket,
@@ -265,6 +284,7 @@ def be_context(
             bind.spill_bytes,
             bind.allocator,
             Seam(followers).around if followers else None,
+            partial(_help, module, bind.fallback) if bind.fallback else None,
         )
     except EOFError:
         return  # the notebook is gone

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar, get_args
+from typing import Any, Literal, Self, TypeVar, get_args
 
 import numpy.typing as npt
 
@@ -22,6 +22,7 @@ from accel_lab.actor.events import EventStream, warn_of
 from accel_lab.actor.own_actors import OwnActors
 from accel_lab.actor.supervision import OneForOne
 from accel_lab.actor.system import ActorSystem
+from accel_lab.backends import fallback as fallbacks
 from accel_lab.compute.actors.fault import Fault, Inject
 from accel_lab.compute.arena.arena import Arena
 from accel_lab.compute.arena.ledger import ArenaStatistics
@@ -132,6 +133,8 @@ class System(SeveralDevices, Uncopied):
             quarter of its RAM, when an allocation finds no room; they come back by themselves.
         fuse: whether functions of each element that follow each other may be computed as one, which
             leaves out intermediate results that nobody can ask for any more.
+        fallback: `host` has the host compute what `wgpu` lacks: its operands are copied there and
+            what it writes back. Without it that is refused. `auto` takes it where it takes `wgpu`.
         streams: which library enqueues on which stream: `PerActor()`, `Single()` or `Pooled(n)` of
             `accel_lab.streams`, each with priorities; `PerActor()` when not given.
         completion: how contexts wait for work that takes long: `Polled()`, `Sync()` or `HostFn()`
@@ -186,6 +189,7 @@ class System(SeveralDevices, Uncopied):
         memory_bytes: int | None = None,
         spill: bool = True,
         fuse: bool = True,
+        fallback: Literal["host"] | None = None,
         streams: Allocator | None = None,
         completion: Strategy | None = None,
         arena_bytes: int | None = None,
@@ -212,7 +216,10 @@ class System(SeveralDevices, Uncopied):
             require_bytes(memory_bytes, "memory_bytes"),
             require_bytes(journal_bytes, "journal_bytes"),
         )
-        self.trace = asked_for(trace, self.backend, module, suspend_after_s)
+        self.trace, helps = (
+            asked_for(trace, self.backend, module, suspend_after_s),
+            fallbacks.accepted(fallback, backend, self.backend, module),
+        )
         store = None if journal is None else store_for(journal)
         self._opened_with: dict[str, Any] = {
             "max_restarts": max_restarts,
@@ -224,6 +231,7 @@ class System(SeveralDevices, Uncopied):
             "memory_bytes": memory_bytes,
             "spill": spill,
             "fuse": fuse,
+            "fallback": helps or None,
             "streams": streams,
             "completion": completion,
             "arena_bytes": arena_bytes,
@@ -267,6 +275,7 @@ class System(SeveralDevices, Uncopied):
             self.streams,
             self.completion,
             self.trace,
+            helps,
         )
         self._event_loop.start()
         self._patient.start()
@@ -274,7 +283,7 @@ class System(SeveralDevices, Uncopied):
         self._module = module
         self._assembly = Assembly(
             services,
-            module.SUPPORT,
+            fallbacks.served(module, helps),
             self._contents,
             self._copies,
             module.process_keeper,

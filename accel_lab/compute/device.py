@@ -3,7 +3,7 @@
 import functools
 import os
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import msgspec
@@ -13,6 +13,7 @@ from accel_lab.actor.events import EventStream, Subscription
 from accel_lab.actor.reply import Reply
 from accel_lab.actor.unawaited import name_of as plain_name
 from accel_lab.actor.unawaited import require_plain
+from accel_lab.compute.arena.staging import Part
 from accel_lab.compute.cells.workspace_registry import Workspaces
 from accel_lab.compute.events.generation_watch import (
     GenerationWatch,
@@ -492,23 +493,48 @@ class Device(Address):
         self.settle()
         return self._transfers.run(message, timeout_s)
 
+    def put_parts(
+        self,
+        shape: tuple[int, ...],
+        dtype: str,
+        parts: Callable[[], Iterable[Part]],
+        *,
+        timeout_s: float = 60.0,
+    ) -> AccelRef:
+        """Upload an array of which each part is written straight into the arena, as it is read.
+
+        Parameters:
+            parts: gives them all in C order, to be filled one after the other; called again where
+                the context was lost on the way.
+
+        Raises:
+            AccelError: as `put`.
+            Exception: what a part raises.
+        """
+        return self._transfers.fill(shape, dtype, parts, timeout_s, in_order=True)
+
     def repeat(
-        self, message: Operation[Any], timeout_s: float | None, data: bytes | None = None
+        self,
+        message: Operation[Any],
+        timeout_s: float | None,
+        data: Sequence[bytes] | None = None,
+        key: str = "",
     ) -> Reply[Any]:
         """Send a message that was sent before, as it was; for a record that is run again.
 
         Parameters:
-            data: the bytes that the message took from the arena then.
+            data: the bytes that the message took from the arena then, in pieces.
+            key: their key, where that was proven; "" has it found.
 
         Raises:
             AccelError: as `ask`.
         """
         if isinstance(message, Upload):
-            return self._transfers.upload(message, data or b"", timeout_s)
+            return self._transfers.upload(message, data or (), timeout_s, key)
         if isinstance(message, Run):
             call = message
             if data is not None:
-                call = msgspec.structs.replace(message, blob=data, blob_at=None)
+                call = msgspec.structs.replace(message, blob=b"".join(data), blob_at=None)
             return self._transfers.run(call, timeout_s)
         return self._outbox.send(message, timeout_s)
 

@@ -3,7 +3,13 @@
 from collections.abc import Iterator
 from importlib.util import find_spec
 
-from accel_lab.backends.wgpu.adapters import Adapter, adapters, lacking, may_have_hardware
+from accel_lab.backends.wgpu.adapters import (
+    Adapter,
+    adapters,
+    lacking,
+    may_have_hardware,
+    most_bound,
+)
 from accel_lab.doctor.finding import Finding
 from accel_lab.doctor.machine import size
 
@@ -25,7 +31,11 @@ def webgpu() -> Iterator[Finding]:
 
 
 def _described(one: Adapter) -> str:
-    most = size(one.limits["max-storage-buffer-binding-size"])
+    most = size(most_bound(one.limits))
     lacks = ", ".join(sorted(lacking(one.features)))
     without = f"; it computes nothing in {lacks}" if lacks else ""
-    return f"{one.name} by {one.api}, {one.kind}; a buffer has at most {most}{without}"
+    largest = size(one.limits["max-buffer-size"])
+    return (
+        f"{one.name} by {one.api}, {one.kind}; a buffer has at most {largest}, a kernel is given "
+        f'{most} of it{without}; System("wgpu", fallback="host") has the host compute what it lacks'
+    )

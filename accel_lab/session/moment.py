@@ -14,7 +14,9 @@ from accel_lab.display.sizes import size
 from accel_lab.display.sketch import Sketch, sketch, svg
 from accel_lab.display.summary import as_html, as_text
 from accel_lab.errors import AccelError
+from accel_lab.libraries.jit.kernel import Kernel
 from accel_lab.session.decoder import DEFINED, Decoder, NeedsCells, NeedsLeave
+from accel_lab.session.plain.encoder import OWN, fields_of
 from accel_lab.session.store.commit import Commit, names_of
 
 SHOWN = 3
@@ -53,6 +55,10 @@ class Moment(Mapping[str, Any]):
             raise KeyError(f"{name}: it was defined by the text of a cell")
         return value
 
+    def __contains__(self, name: object) -> bool:
+        """Whether there was such a name, though it may need leave to be had."""
+        return name in self.commit.names
+
     def __iter__(self) -> Iterator[str]:
         return iter(self.commit.names)
 
@@ -61,7 +67,7 @@ class Moment(Mapping[str, Any]):
 
     def said(self, name: str) -> Any:
         """Return what the commit says of a name, with all that it shares written out."""
-        return _written_out(self.commit, self.commit.names.get(name), set())
+        return _written_out(self.commit, self.commit.names.get(name), frozenset())
 
     def made_by(self, name: str) -> dict[tuple[str, str, int], str]:
         """Return the messages that make a buffer: session, device and number, with their names."""
@@ -190,7 +196,7 @@ def _change(before: Moment, after: Moment, name: str, most_bytes: int | None) ->
     if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
         how = _arrays(one, other)
         return Change(how, what_of(one), what_of(other), sketch(one, other)) if how else None
-    if _are_equal(one, other):
+    if _are_equal(one, other, most_bytes):
         return None
     short = _short(one), _short(other)
     return Change(" -> ".join(short), *short)
@@ -208,7 +214,11 @@ def what_of(value: Any) -> str:
 def _arrays(one: Any, other: Any) -> str:
     if (one.shape, one.dtype) != (other.shape, other.dtype):
         return f"{one.dtype}{list(one.shape)} -> {other.dtype}{list(other.shape)}"
-    apart = (one != other) & ~((one != one) & (other != other))  # noqa: PLR0124 - NaN
+    if one.dtype.hasobject:
+        pairs = zip(one.ravel().tolist(), other.ravel().tolist(), strict=True)
+        apart = np.array([not _are_equal(*pair) for pair in pairs], bool)
+    else:
+        apart = (one != other) & ~((one != one) & (other != other))  # noqa: PLR0124 - NaN
     if not (count := int(apart.sum())):
         return ""
     where = np.flatnonzero(apart)[:SHOWN]
@@ -217,10 +227,52 @@ def _arrays(one: Any, other: Any) -> str:
     return f"{count} of {one.size} elements: {values}{more}"
 
 
-def _are_equal(one: Any, other: Any) -> bool:
-    with suppress(Exception):
-        return type(one) is type(other) and bool(one == other)
+def _are_equal(one: Any, other: Any, most_bytes: int | None = None) -> bool:
+    """Whether two values are, with the buffers in them; NaN is equal to NaN.
+
+    Parameters:
+        most_bytes: a larger buffer counts as another, if other messages have made it.
+
+    Raises:
+        AccelError: a buffer cannot be made again.
+    """
+    with suppress(RecursionError):  # of what holds itself
+        if isinstance(one, AccelRef) and isinstance(other, AccelRef):
+            return _are_equal_buffers(one, other, most_bytes)
+        if type(one) is type(other):
+            return _are_equal_values(_parts(one), _parts(other), most_bytes)
     return False
+
+
+def _are_equal_buffers(one: AccelRef, other: AccelRef, most_bytes: int | None) -> bool:
+    if one is other:
+        return True
+    if most_bytes is not None and max(one.nbytes, other.nbytes) > most_bytes:
+        return False
+    values = [ref.device.get(ref).result() for ref in (one, other)]
+    return not _arrays(*values)
+
+
+def _are_equal_values(one: Any, other: Any, most_bytes: int | None) -> bool:
+    if isinstance(one, np.ndarray):
+        return not _arrays(one, other)
+    if isinstance(one, dict):
+        pairs = [(value, other.get(key)) for key, value in one.items()]
+        return one.keys() == other.keys() and all(_are_equal(*pair, most_bytes) for pair in pairs)
+    if isinstance(one, list | tuple):
+        found = (_are_equal(*pair, most_bytes) for pair in zip(one, other, strict=False))
+        return len(one) == len(other) and all(found)
+    with suppress(AccelError, ValueError, TypeError):
+        return bool(one == other) or bool(one != one and other != other)  # noqa: PLR0124 - NaN
+    return False
+
+
+def _parts(value: Any) -> Any:
+    """Return what a kernel, or a library's record, is told apart by; all else as it is."""
+    if isinstance(value, Kernel):
+        return [value.source, value.name, value.options, value.headers, dict(value.globals)]
+    fields = fields_of(type(value)) if type(value).__module__.startswith(OWN) else None
+    return value if fields is None else [getattr(value, field) for field in fields]
 
 
 def _short(value: object) -> str:
@@ -229,10 +281,15 @@ def _short(value: object) -> str:
     return text if len(text) <= most else f"{text[:most]}…"
 
 
-def _written_out(commit: Commit, node: Any, ahead: set[int]) -> Any:
-    """Return a node with the objects in place of their numbers; what holds itself has a number."""
+def _written_out(commit: Commit, node: Any, ahead: frozenset[int]) -> Any:
+    """Return a node with the objects in place of their numbers; what holds itself has a number.
+
+    What a cell has defined is told by the key of its text, too.
+    """
     if not isinstance(node, list):
         return node
+    if node and node[0] == "defined":
+        return [*node, commit.definitions.get(node[1], "")]
     if node and node[0] == "o":
         if node[1] in ahead:
             return node

@@ -1,6 +1,7 @@
 """Open a session's folder, a new one or one that another process has left."""
 
 import os
+import time
 from typing import Any
 
 from accel_lab.compute.output import cell_origin
@@ -10,7 +11,12 @@ from accel_lab.errors import InvalidArgument, SessionError
 from accel_lab.session.notebook import shell
 from accel_lab.session.session import Session, refuse, running
 from accel_lab.session.store.commit import Commit
-from accel_lab.session.store.folder import Folder
+from accel_lab.session.store.folder import Folder, is_being_left
+from accel_lab.system import System
+
+CLOSING_S = 5.0
+"""So long the end of a session takes at most, beyond what it waits for."""
+LOOK_S = 0.02
 
 
 def open(  # noqa: A001 - as of files
@@ -28,7 +34,7 @@ def open(  # noqa: A001 - as of files
     A folder that is not there is made. Buffers are made again when they are first used, by their
     messages, on whatever backend and devices this system has; plain data is there at once. What
     does not come back is in the answer's `opened`, with the reason. A folder that this process has
-    open already is that very session.
+    open already is that very session. One whose session nobody has any more is waited for.
 
     Parameters:
         backend, devices, options: as of `System`; there is no `journal` and no `recover`.
@@ -41,7 +47,8 @@ def open(  # noqa: A001 - as of files
             Names that are bound there already are left alone, but for those of a closed system.
 
     Raises:
-        SessionError: it is open elsewhere, of a later version, no session's, or unusable.
+        SessionError: it is open elsewhere, of a later version, no session's, or unusable; or open
+            here at another commit, or with other leave.
         SessionDamaged: a file of it is damaged or missing; the text names it.
         InvalidArgument: an option does not fit.
         AccelError: as `System`.
@@ -50,19 +57,21 @@ def open(  # noqa: A001 - as of files
     if not isinstance(folder, str | os.PathLike):
         raise InvalidArgument(f"open() takes the path of a folder, not {folder!r}")
     real = os.path.realpath(folder)
-    if (open_already := running.get(real)) is not None and not open_already.is_closed:
-        return open_already
-    space = names_here() if names is None else names
-    found = Folder(folder)
+    taken = _taken(folder, real)
+    if isinstance(taken, Session):
+        taken.require(commit=commit, run_code=run_code)
+        return taken
+    space, found = names_here() if names is None else names, taken
     try:
         before = _commit(found, commit)
         session = Session(found, space, backend, devices, **options)
     except BaseException:
         found.close()
         raise
+    session.leave = run_code
     try:
         if before is not None:
-            session.restore(before[0], is_ours=before[1], run_code=run_code)
+            session.restore(before[0], is_ours=before[1])
     except BaseException:
         session.close()
         raise
@@ -71,6 +80,27 @@ def open(  # noqa: A001 - as of files
         session.follow(shell())
         tell(session)
     return session
+
+
+def _taken(folder: str | os.PathLike[str], real: str) -> Folder | Session:
+    """Lock a folder, or return the session that this process has of it.
+
+    One that was dropped and not closed is closed by a thread of its own, which is waited for.
+
+    Raises:
+        SessionError: as `open`.
+    """
+    until = time.monotonic() + System.finish_s + CLOSING_S
+    while True:
+        before = running.get(real)
+        if before is not None and not before.is_closed and not before.is_dropped:
+            return before
+        try:
+            return Folder(folder)
+        except SessionError:
+            if not is_being_left(folder) or time.monotonic() > until:
+                raise
+        time.sleep(LOOK_S)
 
 
 def _commit(folder: Folder, number: int | None) -> tuple[Commit, bool] | None:

@@ -40,6 +40,8 @@ class Session(System):
 
     Attributes:
         opened: what came back when it was opened.
+        leave: whether code in the folder may run; None where it may if this user has written it.
+        is_dropped: whether nobody had it any more, so that it is being closed.
 
     Parameters:
         folder: locked by this process; closed with the session.
@@ -49,6 +51,8 @@ class Session(System):
     _instead = "it is one folder, open in one process; open another with accel_lab.open()"
     keeps_all = True
     again = "open its folder again with accel_lab.open()"
+
+    is_dropped = False
 
     def __init__(
         self,
@@ -65,7 +69,7 @@ class Session(System):
         self._secrets = Secrets()
         self._definitions = Definitions(folder, self._secrets)
         self._carried: dict[str, Node] = {}
-        self._leave: bool | None = None
+        self.leave: bool | None = None
         self._is_ours = True  # what is committed, as long as no other's code comes along
         self._unfollow: Callable[[], None] | None = None
         self._store = SqliteStore(folder.journal)
@@ -129,7 +133,7 @@ class Session(System):
                 encoder.objects,
                 encoder.encode("", states()),
                 {name: key for name, key in keys.items() if name in nodes},
-                lost,
+                {name: self._secrets.scrubbed(why) for name, why in lost.items()},
                 self._writer.session,
             )
             self._folder.write(commit, seal=self._is_ours)
@@ -200,7 +204,7 @@ class Session(System):
 
     # Coming back.
 
-    def restore(self, commit: Commit, *, is_ours: bool, run_code: bool | None) -> None:
+    def restore(self, commit: Commit, *, is_ours: bool) -> None:
         """Bind the names of a commit again.
 
         Parameters:
@@ -210,12 +214,11 @@ class Session(System):
             SessionDamaged: something that it names is damaged or missing.
             SessionError: the folder cannot be read.
         """
-        self._leave = run_code
-        self._is_ours = is_ours or bool(run_code)
-        may_run = is_ours if run_code is None else run_code
+        self._is_ours = is_ours or bool(self.leave)
+        may_run = is_ours if self.leave is None else self.leave
         decoder = self._decoder(commit, may_run=may_run)
         again = CellsAgain(self._names, self._allowed, self._definitions)
-        if run_code and notebook() is self._names and any(map(decoder.is_object, commit.names)):
+        if self.leave and notebook() is self._names and any(map(decoder.is_object, commit.names)):
             numbers = [one for one in self._numbers if one <= commit.number]
             again.run([self._folder.read(one)[0] for one in numbers])
         self._bind(commit, decoder, again, may_run=may_run)
@@ -253,6 +256,20 @@ class Session(System):
             self.path, commit.number, commit.cell, bound, lost, later, tuple(left), *cells
         )
 
+    def require(self, *, commit: int | None, run_code: bool | None) -> None:
+        """Refuse to be opened otherwise than it is.
+
+        Raises:
+            SessionError: at another commit, or with other leave.
+        """
+        if commit not in (None, self.opened.commit):
+            text = f"{self.path} is open here, and has gone on from commit {self.opened.commit}"
+            remedy = f"Look back with lab.at(commit={commit}), or lab.close() it first."
+            raise SessionError(f"{text}, not {commit}", remedy=remedy)
+        if run_code not in (None, self.leave):
+            text = f"{self.path} is open here, and not with run_code={run_code}"
+            raise SessionError(text, remedy="Close it with lab.close() first.")
+
     # Looking back, and aside.
 
     def fork(
@@ -277,17 +294,24 @@ class Session(System):
             commit: the number of a commit, from 1, counted on through all kernels.
 
         Raises:
+            InvalidArgument: not one number is given.
             SessionError: there is no such cell or commit.
             SessionDamaged: it is damaged.
         """
+        given = [one for one in (cell, commit) if one is not None]
+        if [type(one) for one in given] != [int]:
+            text = ", ".join(map(repr, given)) or "none"
+            raise InvalidArgument(f"at() takes the number of a cell, or commit=, and not {text}")
         for number in reversed(self._numbers):
             if commit is None or commit == number:
                 found, is_ours = self._folder.read(number)
                 if commit is not None or found.cell == cell:
-                    may_run = is_ours if self._leave is None else self._leave
+                    may_run = is_ours if self.leave is None else self.leave
                     return Moment(found, self._decoder(found, may_run=may_run))
         what = f"cell {cell}" if commit is None else f"number {commit}"
-        text = f"{self.path} has no commit of {what}; it has {len(self._numbers)}"
+        numbers = self._numbers
+        known = f"commits {numbers[0]} to {numbers[-1]}" if numbers else "none yet"
+        text = f"{self.path} has no commit of {what}; it has {known}"
         raise SessionError(text)
 
     def diff(
@@ -318,7 +342,8 @@ class Session(System):
             self._carried[name] = found
 
     def _decoder(self, commit: Commit, *, may_run: bool) -> Decoder:
-        made = Rebuilding(self._folder, self._records, self._stand_in, may_run=may_run)
+        learn = self._plans.learn
+        made = Rebuilding(self._folder, self._records, self._stand_in, learn, may_run=may_run)
         return Decoder(commit, self._folder, made, self._stand_in, self, may_run=may_run)
 
     def _allowed(self, commit: Commit) -> Decoder:
@@ -343,6 +368,13 @@ class Session(System):
         super().close()
         if self._closed and not self._forked:
             self._folder.close()
+
+    def __del__(self) -> None:
+        """As of a system; weak references find it until it is closed."""
+        self.is_dropped = True
+        if not getattr(self, "_closed", True):
+            self._folder.leave()
+        super().__del__()
 
 
 def _inside(value: Any) -> Iterator[Any]:

@@ -23,7 +23,8 @@ is in the [benchmarks](../benchmarks.md).
 
 A dtype is that of a message's first operand. "-" stands where no dtype decides, as for a message
 about an object of its library, and "no" where `wgpu` lacks the message. An adapter of `wgpu` may
-lack float64 and the integers of 64 bits.
+lack float64 and the integers of 64 bits. With
+[`fallback="host"`](../how-to/use-a-gpu.md) the host computes what `wgpu` lacks.
 """
 COLUMNS = """| Message | on `host` | on `cuda` | on `wgpu` | in a graph | run again |
 |---|---|---|---|---|---|"""

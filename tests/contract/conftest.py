@@ -16,7 +16,7 @@ from accel_lab.backends import listed
 from accel_lab.compute.device import Device
 from accel_lab.system import System
 from tests.conftest import require
-from tests.contract.on_wgpu import is_refusal, is_refused, may_be_refused, runs_on_wgpu
+from tests.contract.on_wgpu import helped, is_refusal, is_refused, may_be_refused, runs_on_wgpu
 
 _NOTHING: Any = SimpleNamespace(params={})
 HERE = {Path(__file__).parents[1] / folder for folder in ("contract", "blueprints")}
@@ -125,7 +125,8 @@ def support(backend: Any) -> Mapping[str, frozenset[str]]:
 @pytest.fixture(scope="session")
 def device(backend: Any) -> Iterator[Device]:
     """Open a system with one device; what failed unnoticed in it fails the last test."""
-    with System(backend.__name__.rpartition(".")[2], devices=1) as lab:
+    name = backend.__name__.rpartition(".")[2]
+    with System(name, devices=1, fallback=helped(name)) as lab:
         yield lab.devices[0]
         try:
             lab.check()

@@ -94,6 +94,20 @@ NEED_POINTS |= {f"blas.{one}": "at least one" for one in ("Iamax", "Iamin")}
 """What has no answer if an operand has no element, and the words of its refusal."""
 
 
+_END = """
+template <class T> __device__ T end(T sum) { return sum + T(1); }
+template <class T> __device__ T end(T sum, T& aux) {
+  aux = sum;
+  return end(sum);
+}
+template <class T> __device__ T end(T sum, T c, T row, T column) {
+  return sum + c + row - column;
+}
+template <class T> __device__ T end(T sum, T c, T row, T column, T& aux) {
+  aux = sum;
+  return end(sum, c, row, column);
+}
+"""
 EXAMPLES: dict[str, dict[str, Any]] = {
     "array.Binary": {"op": "maximum"},
     "array.Cast": {"dtype": "complex128"},
@@ -106,6 +120,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "blas.Gbmv": {"kl": 0},
     "blas.Trsm": {"unit": True},
     "blas.Trsv": {"unit": True},
+    "cutlass.FusedGemm": {"op": "end", "source": _END},
     "dnn.Activate": {"op": "gelu"},
     "dnn.ActivateGradient": {"op": "gelu"},
     "dnn.Dropout": {"rate": 0.5, "seed": 1},

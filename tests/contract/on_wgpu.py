@@ -2,14 +2,15 @@
 
 A processor's adapter takes 0.1 s for each kernel that is new to it, so by default those run that
 say most. With ACCEL_LAB_WGPU=all all run; what asks there for what wgpu refuses by name is skipped.
+With ACCEL_LAB_WGPU=host all run with the host's help, and little is refused.
 """
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from accel_lab.backends.wgpu.support import SUPPORT
-from accel_lab.errors import UnsupportedDtype, UserCodeError
+from accel_lab.errors import InvalidArgument, UnsupportedDtype
 from tests.contract.declared import DECLARED
 
 CHOSEN: dict[str, frozenset[str]] = {
@@ -88,10 +89,16 @@ _LACKING = "complex", "float8"
 
 def runs_on_wgpu(file: str, test: str) -> bool:
     """Whether a test of the contract is one of those."""
-    if os.environ.get("ACCEL_LAB_WGPU") == "all":
+    if os.environ.get("ACCEL_LAB_WGPU") in ("all", "host"):
         return True
     chosen = CHOSEN.get(file)
     return chosen is not None and (not chosen or test in chosen)
+
+
+def helped(backend: str) -> Literal["host"] | None:
+    """Return what helps a backend out."""
+    is_asked = backend == "wgpu" and os.environ.get("ACCEL_LAB_WGPU") == "host"
+    return "host" if is_asked else None
 
 
 def may_be_refused(file: str, test: str) -> bool:
@@ -101,24 +108,22 @@ def may_be_refused(file: str, test: str) -> bool:
 
 
 def is_refusal(error: BaseException | None) -> bool:
-    """Whether wgpu has refused a dtype or a message.
-
-    In a user's own function its arrays compute nothing, either.
-    """
+    """Whether wgpu has refused a dtype, a message, or a kernel in another language."""
     if isinstance(error, BaseExceptionGroup):
         return all(map(is_refusal, error.exceptions))
     while error is not None:
         if isinstance(error, UnsupportedDtype):
             return True
-        if isinstance(error, UserCodeError) and "DeviceArray" in str(error):
+        if isinstance(error, InvalidArgument) and "this backend compiles wgsl, not" in str(error):
             return True
-        error = error.__cause__
+        # Where another error was expected, that is what was found instead.
+        error = error.__context__ if isinstance(error, AssertionError) else error.__cause__
     return False
 
 
 def is_refused(file: str, parameters: Mapping[str, Any]) -> bool:
     """Whether a test is of a message or a dtype that wgpu's table lacks; `fft` has complex ones."""
-    if parameters.get("backend") != "wgpu":
+    if parameters.get("backend") != "wgpu" or helped("wgpu"):
         return False
     declared = DECLARED.get(str(parameters.get("name")))
     if declared is not None and not SUPPORT[declared.row]:

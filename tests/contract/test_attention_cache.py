@@ -88,6 +88,35 @@ def test_sequences_of_different_lengths_are_attended_together(
         np.testing.assert_allclose(got[at : at + 1], exact, rtol=1e-11, atol=1e-13)
 
 
+@pytest.mark.parametrize("tokens", [1, 8, 9])
+@pytest.mark.parametrize(("heads", "width", "page_size"), [(9, 64, 16), (3, 5, 3)])
+def test_few_and_many_queries_of_short_and_long_sequences(
+    device: Device, heads: int, width: int, page_size: int, tokens: int
+) -> None:
+    """Also as views with gaps, and with the same bits each time."""
+    lengths = {4: 1, 0: page_size, 7: page_size + 1, 2: 1100}
+    cache = attention.KVCache(device, heads=3, width=width, pages=450, page_size=page_size)
+    stored = {}
+    for number, length in lengths.items():
+        both = reals(number, (1, length, 6, width), "float32").transpose(0, 2, 1, 3)
+        stored[number] = both[:, :3], both[:, 3:]
+        put = array.transpose(device.put(both.transpose(0, 2, 1, 3).copy()), (0, 2, 1, 3))
+        cache.append(put[:, :3], put[:, 3:], number)
+    q = reals(3, (4, tokens, heads, width), "float32")
+    put_q = array.transpose(device.put(q), (0, 2, 1, 3))
+    y, lse = cache.attend(put_q, (*lengths,), lse=True)
+    assert lse is not None
+    got, logarithms = value(device, y), value(device, lse)
+    for at, number in enumerate(lengths):
+        turned = q[at : at + 1].transpose(0, 2, 1, 3)
+        exact, logarithm = attentions.attention(turned, *stored[number], causal="bottom_right")
+        off = 100 * EPS["float32"]
+        np.testing.assert_allclose(got[at : at + 1], exact, rtol=off, atol=off)
+        np.testing.assert_allclose(logarithms[at : at + 1], logarithm, rtol=off, atol=off)
+    again = value(device, cache.attend(put_q, (*lengths,)).y)
+    assert got.tobytes() == again.tobytes()
+
+
 def test_forks_share_pages_until_one_goes_its_own_way(device: Device) -> None:
     cache = attention.KVCache(device, heads=2, width=8, pages=8, page_size=4, dtype="float64")
     whole = {0: drawn(1, 6)}

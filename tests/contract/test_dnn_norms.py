@@ -110,6 +110,28 @@ def test_layer_and_rms_norm_are_pytorchs(device: Device, axes: int) -> None:
             close(value(device, ref), leaf.grad)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize("shape", [(1, 576), (5, 33), (300, 128), (2, 1)])
+def test_rows_are_normalized_in_float32_and_rounded_once(
+    device: Device, shape: tuple[int, int], dtype: str
+) -> None:
+    """Also rows with gaps between their elements, and where the operand lies."""
+    x, scale, bias = (reals(at, one, dtype) for at, one in enumerate((shape, shape[1:], shape[1:])))
+    wide, by, more = (one.astype("float64") for one in (x, scale, bias))
+    mean, squares = wide.mean(axis=1, keepdims=True), (wide**2).mean(axis=1, keepdims=True)
+    rms = wide / np.sqrt(squares + 1e-3) * by
+    layer = (wide - mean) / np.sqrt(wide.var(axis=1, keepdims=True) + 1e-3) * by + more
+    put_scale, put_bias = device.put(scale), device.put(bias)
+    turned = array.transpose(device.put(x.T.copy()), (1, 0))
+    for put_x in (device.put(x), turned):
+        found = dnn.layer_norm(put_x, put_scale, put_bias, epsilon=1e-3)
+        dnn.rms_norm(put_x, put_scale, epsilon=1e-3, out=put_x)
+        for got, exact in ((found, layer), (put_x, rms)):
+            off = 32 * EPS["float32"]
+            made = value(device, got).astype("float64")
+            np.testing.assert_allclose(made, exact, rtol=EPS[dtype], atol=off)
+
+
 @of_each_layout
 @pytest.mark.parametrize("groups", [0, 1, 2])
 def test_group_and_instance_norm_are_pytorchs(device: Device, groups: int, layout: Any) -> None:

@@ -1,5 +1,6 @@
 """Sums and products up to each element, and differences, against NumPy."""
 
+from collections.abc import Callable
 from typing import Any, get_args
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from accel_lab import array
 from accel_lab.compute.arrays.dtypes import NAMES, is_complex
 from accel_lab.compute.device import Device
+from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.errors import InvalidArgument, UnsupportedDtype
 from accel_lab.libraries.array.message import NUMPYS
 from accel_lab.libraries.array.scanning import ScanOp
@@ -147,3 +149,19 @@ def test_what_is_no_scan_is_refused(device: Device) -> None:
         narrow = array.zeros(device, 2, dtype)
         with refused(device, f"array.Scan of {dtype}", error=UnsupportedDtype):
             array.cumsum(narrow)
+
+
+def test_a_replay_would_have_the_same_bits(device: Device) -> None:
+    """Also of sums whose terms a card could add in any order."""
+    rng = np.random.default_rng(35)
+    x, at = rng.random(1_000_003, "float32"), rng.integers(0, 7, 1_000_003)
+    on, places = device.put(x), device.put(at)
+    calls: list[tuple[Callable[[], AccelRef], Any]] = [
+        (lambda: array.cumsum(on), np.cumsum(x, dtype="float64")),
+        (lambda: array.bincount(places, 7, on), np.bincount(at, x, 7)),
+        (lambda: array.histogram(on, 5, weights=on)[0], np.histogram(x, 5, weights=x)[0]),
+    ]
+    for call, exact in calls:
+        found = [value(device, call()) for _ in range(6)]
+        assert len({one.tobytes() for one in found}) == 1
+        np.testing.assert_allclose(found[0], exact, rtol=1e-4)

@@ -12,6 +12,7 @@ def test_each_adapter_tells_its_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     found = list(webgpu.webgpu())
     assert found[0].name == "wgpu0"
     assert "a buffer has at most" in found[0].found
+    assert 'fallback="host"' in found[0].found
 
 
 def test_without_a_gpu_nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,7 +59,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"arena"},
         {"files"},
         {"execution"},
-        {"tracing"},
+        {"fallback", "tracing"},
         {"wire"},
         {"output"},
         {"fusion"},
@@ -91,7 +91,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
     "backends/cuda": (
         {"activity", "completion", "support"},
         {"device"},
-        {"handles"},
+        {"handles", "own_kernels"},
         {"array"},
         {EVERY_OTHER},
         {"dnn", "graph"},
@@ -145,7 +145,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
     "blueprints/train": (
         {"autograd", "faults"},
         {"batches", "losses", "optimizers", "snapshots", "telling"},
-        {"exchange"},
+        {"checks", "exchange"},
         {"models", "parameter_server", "trainers"},
     ),
     "session": (

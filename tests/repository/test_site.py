@@ -58,7 +58,7 @@ class Page(HTMLParser):
         if tag == "div" and self._margin:
             self._margin -= 1
 
-    @property
+    @functools.cached_property
     def ids(self) -> set[str]:
         return {tag.values["id"] for tag in self.tags if "id" in tag.values}
 
@@ -78,7 +78,17 @@ class Page(HTMLParser):
 
     def leads_to(self, link: str) -> Path:
         path = unquote(urlsplit(link).path)
-        return (self.path.parent / path).resolve() if path else self.path
+        return _resolved(self.path.parent / path) if path else self.path
+
+
+@functools.cache
+def _resolved(path: Path) -> Path:
+    return path.resolve()
+
+
+@functools.cache
+def _is_there(path: Path) -> bool:
+    return path.is_file()
 
 
 def build(source: Path, to: Path) -> subprocess.CompletedProcess[str]:
@@ -129,7 +139,7 @@ def test_every_link_and_anchor_leads_somewhere(pages: dict[Path, Page]) -> None:
             if is_elsewhere(link):
                 continue
             path, anchor = page.leads_to(link), unquote(urlsplit(link).fragment)
-            assert path.is_file(), f"{page.path}: {link}"
+            assert _is_there(path), f"{page.path}: {link}"
             if anchor and path in pages:
                 assert anchor in pages[path].ids, f"{page.path}: {link}"
             followed += 1

@@ -8,6 +8,8 @@ _ON_A_CARD = ("Load", "RuntimeCache", "Inspect", "OutputShapes", "Execute")
 
 SUPPORT: Mapping[str, frozenset[str]] = {
     **COMMON,
+    "cutlass.Export": frozenset(),
+    "cutlass.Install": frozenset(),
     "module.Load": frozenset(),
     "module.Binary": frozenset(),
     **{f"tensorrt.{name}": frozenset() for name in _ON_A_CARD},

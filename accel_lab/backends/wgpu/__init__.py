@@ -7,19 +7,22 @@ Runs in both.
 
 from importlib.metadata import version
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from accel_lab.backends.wgpu.adapters import adapters, lacking, may_have_hardware
-from accel_lab.backends.wgpu.support import table
+from accel_lab.backends.wgpu.adapters import adapters, lacking, may_have_hardware, most_bound
+from accel_lab.backends.wgpu.support import require_bound, table
 from accel_lab.display.install import pip_install
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from accel_lab.backends.wgpu.adapters import Adapter
     from accel_lab.compute.execution.backend import Backend
+    from accel_lab.compute.message.operation import Operation
     from accel_lab.compute.peers.link import Link
 
 __all__ = [
+    "FALLS_BACK",
     "available",
     "device_count",
     "device_name",
@@ -28,8 +31,15 @@ __all__ = [
     "peer_links",
     "preload",
     "process_keeper",
+    "require_possible",
     "versions",
 ]
+
+
+FALLS_BACK = True
+"""Whether the host may compute what this backend lacks: its device has `mirrors`."""
+_opened: list[frozenset[str]] = []
+"""What the adapters lack that this process has opened."""
 
 
 def available() -> str | None:
@@ -91,16 +101,40 @@ def open_backend(index: int) -> "Backend":
     """Open an adapter in this process; about half a second."""
     from accel_lab.backends.wgpu.device.device import WgpuDevice
 
-    return WgpuDevice(index)
+    device = WgpuDevice(index)
+    _opened.append(device.lacks)
+    return device
 
 
 def process_keeper(index: int) -> None:
     """Return nothing: no call of WebGPU takes a process's memory off its device."""
 
 
+def require_possible(message: "Operation[Any]", spec: Any) -> None:
+    """Refuse at the call what no adapter of this machine could be given.
+
+    Parameters:
+        spec: what is known of the result.
+
+    Raises:
+        InvalidArgument: it names what is larger than a binding, and does not go in parts.
+    """
+    if known := _known():
+        require_bound(message, spec, max(most_bound(one.limits) for one in known))
+
+
+def _known() -> "tuple[Adapter, ...]":
+    """Return the adapters of this machine, once they have been asked for."""
+    return adapters() if adapters.cache_info().currsize else ()
+
+
 def __getattr__(name: str) -> "Mapping[str, frozenset[str]]":
-    """Return SUPPORT: what all adapters of this machine have, once they have been asked for."""
+    """Return SUPPORT: what all adapters of this machine have, once they have been asked for.
+
+    In a context it is what its own adapter has.
+    """
     if name == "SUPPORT":
-        known = adapters() if adapters.cache_info().currsize else ()
-        return table(frozenset().union(*(lacking(one.features) for one in known)))
+        if _opened:
+            return table(frozenset().union(*_opened))
+        return table(frozenset().union(*(lacking(one.features) for one in _known())))
     raise AttributeError(name)

@@ -1,17 +1,25 @@
 """Which adapters there are, told by a process of its own: the notebook's opens none."""
 
 import json
+import os
 import subprocess
 import sys
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from accel_lab.errors import InvalidArgument
+
 ASK_S = 60.0
+ALIGNMENT = 256
+"""What the place of a binding is a multiple of, on every adapter; so is each element's size."""
+BINDING_BYTES = "ACCEL_LAB_WGPU_BINDING_BYTES"
+"""The variable that lowers how much a binding has, so that small arrays are computed in parts."""
 NATIVE = ("Vulkan", "Metal", "D3D12")
 """What an adapter is reached by; OpenGL's have no float64 and no buffers of this size."""
+LEAST_BOUND = 1024
 _F64, _INT64 = "shader-f64", "shader-int64"
 NEEDS = {"float64": (_F64, _INT64), "int64": (_INT64,), "uint64": (_INT64,)}
 """The features without which an adapter lacks a dtype; float64's bits are an integer's."""
@@ -67,6 +75,20 @@ def describe(adapter: Any) -> Adapter:
         tuple(sorted(adapter.features)),
         dict(adapter.limits),
     )
+
+
+def most_bound(limits: Mapping[str, int]) -> int:
+    """Return how many bytes a binding of an adapter with these limits has at most here.
+
+    Raises:
+        InvalidArgument: the variable that lowers it is no such number.
+    """
+    bound = min(limits["max-storage-buffer-binding-size"], limits["max-buffer-size"])
+    asked = os.environ.get(BINDING_BYTES) or str(bound)
+    if not asked.isdecimal() or int(asked) < LEAST_BOUND:
+        text = f"{BINDING_BYTES} is a number of bytes from {LEAST_BOUND} on, not {asked!r}"
+        raise InvalidArgument(text)
+    return min(bound, int(asked)) // ALIGNMENT * ALIGNMENT
 
 
 def lacking(features: Collection[str]) -> frozenset[str]:

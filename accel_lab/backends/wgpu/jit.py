@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import wgpu
 
+from accel_lab.backends.wgpu.adapters import ALIGNMENT
 from accel_lab.backends.wgpu.kernels.job import MOST_GROUPS
 from accel_lab.compute.arrays.dtypes import itemsize, numpy_dtype
 from accel_lab.errors import CompileError, InvalidArgument
@@ -26,8 +27,6 @@ from accel_lab.libraries.jit.tensor_map import Tiling
 if TYPE_CHECKING:
     from accel_lab.backends.wgpu.device.device import WgpuDevice
 
-ALIGNMENT = 256
-"""Where a binding may begin on every adapter, in bytes."""
 _DTYPES = {
     "f32": "float32",
     "i32": "int32",
@@ -115,8 +114,9 @@ class WgslArguments:
         packed: what the bindings get: bytes, or (buffer, place, size).
     """
 
-    def __init__(self, name: str, parameters: tuple[Parameter, ...]) -> None:
+    def __init__(self, name: str, parameters: tuple[Parameter, ...], most_bound: int) -> None:
         self.name, self.parameters = name, parameters
+        self._most_bound = most_bound
         self.reads: tuple[Any, ...] = ()
         self.writes: tuple[Any, ...] = ()
         self.packed: list[Any] = []
@@ -174,6 +174,11 @@ class WgslArguments:
             why = f"a view of {describe(ref)} with gaps, without elements, or that begins"
             text = f"{why} at no multiple of {ALIGNMENT} bytes"
             raise self._refused(at, text, "copy it first, with array.copy")
+        if array.nbytes > self._most_bound:
+            text = (
+                f"{describe(ref)}, of {array.nbytes} bytes: a binding of this adapter has at most "
+            )
+            raise self._refused(at, f"{text}{self._most_bound}", "give it a part of it")
         return array.block.buffer, place, array.nbytes
 
     def _number(self, at: int, value: Any) -> bytes:
@@ -201,7 +206,7 @@ class WgpuKernel:
     def __init__(self, device: "WgpuDevice", built: Built) -> None:
         self._device, self._built = device, built
         self.name = built.program.name
-        self.arguments: Any = WgslArguments(self.name, built.parameters)
+        self.arguments: Any = WgslArguments(self.name, built.parameters, device.most_bound)
         read_only = tuple([one.read_only for one in built.parameters])
         threads = math.prod(built.threads)
         self.limits = Limits(

@@ -48,11 +48,12 @@ class CellGrid(NamedTuple):
         for below, one in zip(low, upper, strict=True):
             require_number("CellGrid: upper", one, low=below, above=True)
         counts = tuple(
-            max(1, math.ceil((one - below) / size)) for below, one in zip(low, upper, strict=True)
+            max(1, math.ceil(min((one - below) / size, MOST_CELLS + 1)))
+            for below, one in zip(low, upper, strict=True)
         )
         if math.prod(counts) > MOST_CELLS:
             raise InvalidArgument(
-                f"CellGrid: {math.prod(counts)} cells are more than {MOST_CELLS}: "
+                f"CellGrid: there are more than {MOST_CELLS} cells: "
                 f"size must be larger than {size:g}"
             )
         return cls(low, float(size), counts)
@@ -100,8 +101,20 @@ class CellLists:
         """Order the points of a buffer (..., axes) by cell; does not block."""
         n = points.size // self.grid.axes
         keys, order = (array.zeros(self.device, (n,), "int32") for _ in range(2))
-        starts = array.zeros(self.device, (self.grid.cells + 1,), "int32")
         self.kernels.launch("cell_keys", n, points, n, self.grid.axes, self.packed, keys, order)
-        keys, order = primitives.sort_pairs(keys, order)
-        self.kernels.launch("cell_starts", n + 1, keys, n, self.grid.cells, starts)
-        return CellList(order, starts)
+        return cell_list(self.kernels, keys, order, self.grid.cells)
+
+
+def cell_list(kernels: Kernels, keys: AccelRef, order: AccelRef, cells: int) -> CellList:
+    """Order points by the numbers of their cells; does not block.
+
+    Parameters:
+        kernels: those of the file `cells`.
+        keys: the cell of each point, int32[n].
+        order: the numbers of the points, int32[n].
+    """
+    starts = array.zeros(keys.device, (cells + 1,), "int32")
+    keys, order = primitives.sort_pairs(keys, order)
+    # By cells, not points: no thread has to fill all that lies between two points far apart.
+    kernels.launch("cell_starts", cells + 1, keys, keys.size, cells, starts)
+    return CellList(order, starts)

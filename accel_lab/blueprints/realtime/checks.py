@@ -46,6 +46,31 @@ def require_count(what: str, found: Any, *, low: int = 1, high: int = 1 << 30) -
     return found
 
 
+def require_numbers(
+    what: str, found: Any, count: int, *, low: float = -math.inf, above: bool = False
+) -> tuple[float, ...]:
+    """Return so many numbers within bounds as floats.
+
+    Raises:
+        InvalidArgument: they are not so many, or one is none.
+    """
+    if not isinstance(found, tuple | list) or len(found) != count:
+        raise InvalidArgument(f"{what} must be {count} numbers, not {found!r}")
+    return tuple(require_number(what, one, low=low, above=above) for one in found)
+
+
+def require_pixels(what: str, found: Any) -> tuple[int, int]:
+    """Return the height and width of a picture.
+
+    Raises:
+        InvalidArgument: they are none.
+    """
+    if not isinstance(found, tuple | list) or len(found) != 2:  # noqa: PLR2004
+        raise InvalidArgument(f"{what} must be height and width, not {found!r}")
+    height, width = (require_count(what, one, high=1 << 14) for one in found)
+    return height, width
+
+
 def require_buffer(
     what: str, found: Any, device: Device, shape: tuple[int | str, ...], *dtypes: str
 ) -> AccelRef:

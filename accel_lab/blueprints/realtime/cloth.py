@@ -8,8 +8,14 @@ import numpy as np
 
 from accel_lab.actor import Message, handles
 from accel_lab.actor.reply import Reply
-from accel_lab.blueprints.realtime.cell_grid import CellGrid, CellLists
-from accel_lab.blueprints.realtime.checks import require_buffer, require_count, require_number
+from accel_lab.blueprints.realtime.cell_grid import CellList, cell_list
+from accel_lab.blueprints.realtime.checks import (
+    require_buffer,
+    require_count,
+    require_number,
+    require_numbers,
+    require_pixels,
+)
 from accel_lab.blueprints.realtime.kernels import Kernels
 from accel_lab.blueprints.realtime.simulation import Control, Simulation
 from accel_lab.compute.device import Device
@@ -20,6 +26,8 @@ THREADS = ((0, 1), (1, 0), (1, 1), (1, -1))
 """Rows and columns from a node to one whose distance it keeps."""
 BENDS = ((0, 2), (2, 0))
 """The same, of those that keep it from folding."""
+MOST_CELLS = 64
+"""Along each axis, by which nodes are found that collide."""
 
 
 class SetPull(Message[None], frozen=True):
@@ -91,9 +99,7 @@ class ClothSimulationActor(Simulation):
         thickness: float | None = None,
         pixels: tuple[int, int] = (512, 512),
     ) -> None:
-        for one in pixels:
-            require_count("ClothSimulationActor: pixels", one, high=1 << 14)
-        super().__init__(device, pixels)
+        super().__init__(device, require_pixels("ClothSimulationActor: pixels", pixels))
         self.rows = require_count("ClothSimulationActor: rows", rows, low=3, high=1 << 14)
         self.columns = require_count("ClothSimulationActor: columns", columns, low=3, high=1 << 14)
         self.count = rows * columns
@@ -108,11 +114,12 @@ class ClothSimulationActor(Simulation):
         if thickness is not None:
             name = "ClothSimulationActor: thickness"
             self.thickness = require_number(name, thickness, low=0, high=self.spacing, above=True)
-            half = 2 * self.width
-            cell = max(self.thickness, self.width / 64)
-            self.lists = CellLists(device, CellGrid.over([-half] * 3, [half] * 3, cell))
+            # A sheet that is not stretched fits into the cube of them.
+            self.cell = max(self.thickness, self.width / MOST_CELLS)
+            self.cells = max(4, int(self.width / self.cell))
+            self.cell_kernels = Kernels(device, "cells", defines={"Real": "float"})
         self.set_pull(SetPull(gravity))
-        self.set_breeze(SetBreeze(*wind))
+        self.set_breeze(SetBreeze(*require_numbers("ClothSimulationActor: wind", wind, 3)))
         self.set_ball(SetBall(0.0, 0.0, 0.0, 0.0))
         self.kernels = Kernels(device, "cloth")
         shape = rows, columns, 3
@@ -150,13 +157,20 @@ class ClothSimulationActor(Simulation):
                 done = self.kernels.launch("outside", self.count, x, pinned, self.count, *self.ball)
         if self.thickness is not None:
             # The list is of this step alone, and is not part of the state.
-            cells = self.lists.packed, *self.lists.of(x)
+            cells = self.cell, self.cells, *self.cell_list(x)
             done = self.kernels.launch(
                 "separate", self.count, x, pinned, *grid, self.thickness, *cells, after
             )
             x, after = after, x
         self.buffers |= {"x": x, "before": before, "next": after}
         return done
+
+    def cell_list(self, x: AccelRef) -> CellList:
+        """Order the nodes by their cells; does not block."""
+        keys, order = (self.zeros((self.count,), "int32") for _ in range(2))
+        given = x, self.count, self.cell, self.cells
+        self.kernels.launch("node_keys", self.count, *given, keys, order)
+        return cell_list(self.cell_kernels, keys, order, self.cells**3)
 
     def _restore(
         self, x: AccelRef, pinned: AccelRef, ways: Iterable[tuple[int, int]], stiffness: float
@@ -218,11 +232,18 @@ class ClothSimulationActor(Simulation):
 
     def controls(self) -> tuple[Control, ...]:
         """Return gravity, wind from the front and from the left, and the ball."""
-        x, y, z = self.wind
-        at_x, at_y, at_z, radius = self.ball
+        x, _, z = self.wind
+        *_, radius = self.ball
+        # What is not set is as it is when the message is made: another slider may have moved since.
         return (
             Control("gravity", 0, 20, self.gravity, SetPull),
-            Control("wind x", -20, 20, x, lambda value: SetBreeze(value, y, z)),
-            Control("wind z", -20, 20, z, lambda value: SetBreeze(x, y, value)),
-            Control("ball", 0, self.width / 4, radius, lambda r: SetBall(at_x, at_y, at_z, r)),
+            Control(
+                "wind x", -20, 20, x, lambda value: SetBreeze(value, self.wind[1], self.wind[2])
+            ),
+            Control(
+                "wind z", -20, 20, z, lambda value: SetBreeze(self.wind[0], self.wind[1], value)
+            ),
+            Control(
+                "ball", 0, self.width / 4, radius, lambda value: SetBall(*self.ball[:3], value)
+            ),
         )

@@ -7,7 +7,12 @@ import numpy as np
 
 from accel_lab.actor import Message, handles
 from accel_lab.actor.reply import Reply
-from accel_lab.blueprints.realtime.checks import require_buffer, require_count, require_number
+from accel_lab.blueprints.realtime.checks import (
+    require_buffer,
+    require_count,
+    require_number,
+    require_numbers,
+)
 from accel_lab.blueprints.realtime.kernels import Kernels
 from accel_lab.blueprints.realtime.simulation import Control, Simulation
 from accel_lab.compute.device import Device
@@ -18,6 +23,8 @@ RELAXATION = 1.7
 """Of a sweep: what is best for many sweeps is close to 2, and leaves more after few of them."""
 STABLE = 0.25
 """How much of what a cell has may diffuse to a neighbour in a step."""
+LEAST_RADIUS = 1e-6
+"""Of a splash, in cells: its square has a reciprocal in float32."""
 SHOWN = {"dye": 1.0, "speed": 0.025, "pressure": 0.02, "divergence": 2.0, "vorticity": 0.1}
 """What can be painted, and its contrast."""
 _PACKED = np.dtype([("width", "<i4"), ("height", "<i4"), ("open", "<i4"), ("wind", "<f4")])
@@ -223,13 +230,10 @@ class FluidSimulationActor(Simulation):
     def _checked(self, m: Splash) -> Splash:
         if not isinstance(m, Splash):
             raise InvalidArgument(f"AddSource: splash must be a Splash, not {m!r}")
-        require_number("Splash: radius", m.radius, low=0, above=True)
-        for name, count in (("velocity", 2), ("dye", 3)):
-            found = getattr(m, name)
-            if len(found) != count:
-                raise InvalidArgument(f"Splash: {name} must be {count} numbers, not {found!r}")
-        for one in (m.x, m.y, *m.velocity, *m.dye):
-            require_number("Splash: x, y, velocity and dye", one)
+        require_number("Splash: radius", m.radius, low=LEAST_RADIUS)
+        require_numbers("Splash: velocity", m.velocity, 2)
+        require_numbers("Splash: dye", m.dye, 3)
+        require_numbers("Splash: x and y", (m.x, m.y), 2)
         return m
 
     @handles(SetObstacles)

@@ -8,7 +8,7 @@ from accel_lab.blueprints.realtime.checks import require_buffer, require_count
 from accel_lab.blueprints.realtime.kernels import Kernels
 from accel_lab.compute.device import Device
 from accel_lab.compute.message.buffer import AccelRef
-from accel_lab.errors import InvalidArgument
+from accel_lab.errors import AccelError, InvalidArgument
 from accel_lab.libraries import array, primitives
 
 VALUES = {"int32": "int", "int64": "Long", "float32": "float", "float64": "double"}
@@ -90,6 +90,7 @@ class GpuHashMapActor(Actor):
         self.kernels = Kernels(device, "hash_map", defines={"Value": VALUES[dtype]})
         self.writes = 0
         self.used = self.erased = 0
+        self.is_counted = True
         self._new_table(capacity)
 
     def _new_table(self, keys: int) -> None:
@@ -119,6 +120,7 @@ class GpuHashMapActor(Actor):
             return 0
         if (least := int(primitives.reduce(keys, "min").get())) <= EMPTY + 1:
             raise InvalidArgument(f"Insert: keys must be above {EMPTY + 1}; one is {least}")
+        self._require_counted()
         if self.used + n > self.slots * FULLEST:
             self._grow(n)
         before = self.used
@@ -127,6 +129,7 @@ class GpuHashMapActor(Actor):
         return self.used - before
 
     def _put(self, keys: AccelRef, values: AccelRef, n: int) -> None:
+        self.is_counted = False
         slots = array.zeros(self.device, (n,), "int32")
         owners = array.zeros(self.device, (self.slots,), "int32")
         launch = self.kernels.launch
@@ -134,14 +137,29 @@ class GpuHashMapActor(Actor):
         launch("store", n, values, n, slots, owners, self.values)
 
     def _grow(self, n: int) -> None:
-        """Move what is there to a table that has room for `n` more."""
-        table, values, slots = self.table, self.values, self.slots
-        self._new_table(2 * (self.used - self.erased + n))
-        self._put(table, values, slots)
-        self._count()
+        """Move what is there to a table that has room for `n` more; where that fails all stays."""
+        least, most = self.used - self.erased + n, int(MOST_SLOTS * FULLEST)
+        before = table, values, _, slots, *_ = self._state()
+        try:
+            self._new_table(max(least, min(2 * least, most)))
+            self._put(table, values, slots)
+            self._count()
+        except AccelError:
+            self.table, self.values, self.tally, self.slots, self.used, self.erased = before
+            self.is_counted = True
+            raise
+
+    def _state(self) -> tuple[AccelRef, AccelRef, AccelRef, int, int, int]:
+        return self.table, self.values, self.tally, self.slots, self.used, self.erased
 
     def _count(self) -> None:
         self.used, self.erased = (int(one) for one in self.tally.get())
+        self.is_counted = True
+
+    def _require_counted(self) -> None:
+        """Take the tally where a fault has kept the last message from it."""
+        if not self.is_counted:
+            self._count()
 
     def _wrote(self) -> None:
         """Take the tally, and now and then keep the table against faults."""
@@ -165,7 +183,9 @@ class GpuHashMapActor(Actor):
     def erase(self, m: Erase) -> int:
         """Mark their slots; waits for the count."""
         keys = require_buffer("Erase: keys", m.keys, self.device, ("n",), "int64")
+        self._require_counted()
         before = self.erased
+        self.is_counted = False
         args = keys, keys.size, self.table, self.slots - 1, self.tally
         self.kernels.launch("erase", keys.size, *args)
         self._wrote()
@@ -181,5 +201,6 @@ class GpuHashMapActor(Actor):
 
     @handles(CountKeys)
     def count(self, _: CountKeys) -> int:
-        """Return it; waits for nothing."""
+        """Return it; waits for nothing, as a rule."""
+        self._require_counted()
         return self.used - self.erased

@@ -14,6 +14,8 @@ from accel_lab.errors import InvalidArgument
 from accel_lab.libraries import array, primitives
 
 WIDEST = 1023
+LEAST_SIGMA = 1e-15
+"""Its square has a reciprocal in float32."""
 CHANNELS = (1, 3, 4)
 
 
@@ -164,8 +166,8 @@ def weights_of(one: Filter) -> tuple[NDArray[np.float32], ...]:
         return (_odd("Correlate: weights", one.weights, 2),)
     if isinstance(one, Bilateral):
         require_count("Bilateral: radius", one.radius, high=WIDEST // 2)
-        require_number("Bilateral: sigma_place", one.sigma_place, low=0, above=True)
-        require_number("Bilateral: sigma_value", one.sigma_value, low=0, above=True)
+        require_number("Bilateral: sigma_place", one.sigma_place, low=LEAST_SIGMA)
+        require_number("Bilateral: sigma_value", one.sigma_value, low=LEAST_SIGMA)
     elif isinstance(one, Equalise):
         require_count("Equalise: bins", one.bins, low=2, high=1 << 16)
         low = require_number("Equalise: low", one.low)

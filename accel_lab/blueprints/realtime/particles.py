@@ -6,7 +6,13 @@ from typing import ClassVar
 from accel_lab.actor import Message, handles
 from accel_lab.actor.reply import Reply
 from accel_lab.blueprints.realtime.cell_grid import CellGrid, CellLists
-from accel_lab.blueprints.realtime.checks import require_buffer, require_count, require_number
+from accel_lab.blueprints.realtime.checks import (
+    require_buffer,
+    require_count,
+    require_number,
+    require_numbers,
+    require_pixels,
+)
 from accel_lab.blueprints.realtime.kernels import Kernels
 from accel_lab.blueprints.realtime.simulation import Control, Simulation
 from accel_lab.compute.device import Device
@@ -75,9 +81,7 @@ class ParticleSystemActor(Simulation):
         bounce: float = 1.0,
         pixels: tuple[int, int] = (512, 512),
     ) -> None:
-        for one in pixels:
-            require_count("ParticleSystemActor: pixels", one, high=1 << 14)
-        super().__init__(device, pixels)
+        super().__init__(device, require_pixels("ParticleSystemActor: pixels", pixels))
         x = require_buffer("ParticleSystemActor: positions", positions, device, ("n", 2), "float32")
         self.count = x.shape[0]
         require_count("ParticleSystemActor: the number of positions", self.count)
@@ -86,10 +90,8 @@ class ParticleSystemActor(Simulation):
             name = "ParticleSystemActor: velocities"
             v = require_buffer(name, velocities, device, x.shape, "float32").copy()
         self.radius = require_number("ParticleSystemActor: radius", radius, low=0, above=True)
-        self.box = tuple(
-            require_number("ParticleSystemActor: box", one, low=2 * self.radius, above=True)
-            for one in box
-        )
+        name, least = "ParticleSystemActor: box", 2 * self.radius
+        self.box = require_numbers(name, box, 2, low=least, above=True)
         self.stiffness = require_number("ParticleSystemActor: stiffness", stiffness, low=0)
         self.dt = require_number("ParticleSystemActor: dt", dt, low=0, above=True)
         if self.dt * math.sqrt(2 * self.stiffness) > STABLE:
@@ -98,7 +100,7 @@ class ParticleSystemActor(Simulation):
                 f"ParticleSystemActor: dt must be at most {most:.2g} for a stiffness of "
                 f"{self.stiffness:g}, not {self.dt:g}"
             )
-        self.set_gravity(SetGravity(*gravity))
+        self.set_gravity(SetGravity(*require_numbers("ParticleSystemActor: gravity", gravity, 2)))
         self.set_drag(SetDrag(drag))
         self.set_bounce(SetBounce(bounce))
         self.set_friction(SetFriction(friction))

@@ -27,9 +27,9 @@ class Batches:
         counts = sorted({len(one) if one.ndim else 0 for one in self._arrays})
         if len(counts) != 1:
             raise InvalidArgument(f"Batches: arrays have {counts} rows; all are to have as many")
-        if not 1 <= size <= counts[0]:
+        if type(size) is not int or not 1 <= size <= counts[0]:
             text = f"size is {size!r}, and there are {counts[0]} rows"
-            raise InvalidArgument(f"Batches: {text}; it is from 1 to as many")
+            raise InvalidArgument(f"Batches: {text}; it is an integer from 1 to as many")
         self.size = size
         self.an_epoch = counts[0] // size
         self._rows, self._seed, self._shuffle = counts[0], seed, shuffle
@@ -38,10 +38,11 @@ class Batches:
     def __call__(self, step: int) -> tuple[npt.NDArray[Any], ...]:
         """Return the rows of a step of each array."""
         epoch, at = divmod(step, self.an_epoch)
-        if self._shuffle and self._order[0] != epoch:
+        known, order = self._order  # of one look: several threads may ask
+        if self._shuffle and known != epoch:
             order = np.random.default_rng([self._seed, epoch]).permutation(self._rows)
             self._order = epoch, order
-        rows = self._order[1][at * self.size : (at + 1) * self.size]
+        rows = order[at * self.size : (at + 1) * self.size]
         return tuple([one[rows] for one in self._arrays])
 
 

@@ -72,13 +72,13 @@ def binary_cross_entropy(
     """
     _require_alike("binary_cross_entropy", x, target)
     a, t = plain_ref(x, "x"), plain_ref(target, "target")
-    yes = array.maximum(array.log(a), _LEAST_LOG)
-    no = array.maximum(array.log1p(-a), _LEAST_LOG)
+    log, log_not = array.log(a), array.log1p(-a)
+    yes, no = array.maximum(log, _LEAST_LOG), array.maximum(log_not, _LEAST_LOG)
 
     def pull(dy: AccelRef) -> AccelRef:
         return dy * (a - t) / array.maximum(a * (1 - a), 1e-12)  # as PyTorch bounds it
 
-    each = of((t - 1) * no - t * yes, ((x, pull),))
+    each = of((t - 1) * no - t * yes, ((x, pull), (target, lambda dy: dy * (log_not - log))))
     return _reduced("binary_cross_entropy", _weighted(each, weight), reduction)
 
 
@@ -94,21 +94,25 @@ def binary_cross_entropy_with_logits(
 
     Parameters:
         weight: a factor for each element; it broadcasts.
-        positive_weight: a factor for what is to be 1; it broadcasts.
+        positive_weight: a factor for what is to be 1; it broadcasts, and is constant.
     """
     name = "binary_cross_entropy_with_logits"
+    if isinstance(positive_weight, Variable):
+        raise InvalidArgument(f"{name}: positive_weight is a variable; it is constant: its .value")
     _require_alike(name, x, target)
     a, t = plain_ref(x, "x"), plain_ref(target, "target")
     # log(1 + exp(-a)), and how much of it counts.
     softplus = dnn.softplus(-a)
-    share: Any = 1 if positive_weight is None else (positive_weight - 1) * t + 1
+    more: Any = 0 if positive_weight is None else positive_weight - 1
+    share: Any = more * t + 1
     sigmoid = dnn.sigmoid(a)
 
     def pull(dy: AccelRef) -> AccelRef:
         slope: AccelRef = (1 - t) - share * (1 - sigmoid)
         return dy * slope
 
-    each = of((1 - t) * a + share * softplus, ((x, pull),))
+    by_target = (target, lambda dy: dy * (more * softplus - a))
+    each = of((1 - t) * a + share * softplus, ((x, pull), by_target))
     return _reduced(name, _weighted(each, weight), reduction)
 
 

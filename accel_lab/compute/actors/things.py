@@ -58,6 +58,8 @@ def save(launch: Launch, ref: Ref[Any]) -> Saved:
 def _to_host(launch: Launch, array: Any) -> Any:
     backend = launch.context.backend
     array = backend.arrays.ascontiguousarray(array)
+    if isinstance(array, np.ndarray) and backend.address(array) is None:
+        return array.copy()  # of a thing that the host has made in the device's place
     data = backend.host_memory(array.nbytes)
     backend.download(array, data)
     launch.hold(array)
@@ -71,12 +73,17 @@ def restore(launch: Launch, library: str, kind: str, data: bytes) -> None:
         LibraryError: that cannot.
     """
     saved: Saved = pickle.loads(data)  # noqa: S301 - our own
-    made_of = saved.made_of
+    made_of, context = saved.made_of, launch.context
+    fallback = context.fallback
+    if fallback is not None and library not in context.backend.libraries:
+        actor = fallback.actor(library)  # whose arrays are NumPy's
+        launch.restored(actor.restore(kind, made_of), saved.nbytes, kind, library)
+        return
     if isinstance(made_of, dict):
         made_of = {name: _to_device(launch, one) for name, one in made_of.items()}
     elif isinstance(made_of, tuple):
         made_of = tuple([_to_device(launch, one) for one in made_of])
-    actor = launch.context.actors[library]
+    actor = context.actors[library]
     launch.restored(actor.restore(kind, made_of), saved.nbytes, kind, library)
 
 

@@ -313,7 +313,7 @@ class Dispatcher:
             if context.table.withheld:
                 context.table.require_written(operands)
             if spec is None:  # the notebook did not know every dtype
-                check(context.support, message)
+                check(context.served, message)
             title = kind if name is None else name(message) or kind
             self._remember((seq, title, stream))
             if context.active is not stream:

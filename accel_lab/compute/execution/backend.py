@@ -200,6 +200,29 @@ class PeerMemory(Protocol):
         """
 
 
+class Mirrors(Protocol):
+    """Arrays of NumPy's in the place of one message's, for a backend that the host helps out."""
+
+    @property
+    def nbytes(self) -> int:
+        """How much was copied, to the host and back."""
+
+    def of(self, array: Any) -> Any:
+        """Return a copy of an array of the device, always the same; a thing as it is.
+
+        Copies of arrays that overlap do so, too. Waits for the device.
+        """
+
+    def blank(self, array: Any) -> Any:
+        """Return memory like that of an array, with nothing in it."""
+
+    def made(self, mirror: Any) -> Any:
+        """Return a new array of the device with these elements; raises MemoryError."""
+
+    def write(self, array: Any, mirror: Any) -> None:
+        """Copy elements to an array of the device."""
+
+
 class UserCode(Protocol):
     """What code of the user's has of a device, and what of its own it gives back.
 

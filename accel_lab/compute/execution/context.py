@@ -48,6 +48,27 @@ class HostBytes(Protocol):
         """Return bytes of a segment as a uint8 array; waits for one that is on its way."""
 
 
+class Help(Protocol):
+    """What has another backend compute what this one lacks."""
+
+    served: Mapping[str, frozenset[str]]
+
+    def around(self, kind: type[Operation[Any]], handler: Handler) -> Handler:
+        """Return a handler that has the other one compute what the backend's lacks."""
+
+    def actor(self, library: str) -> LibraryActor:
+        """Return the other backend's actor of a library."""
+
+    def statistics(self, library: str) -> Mapping[str, int]:
+        """Count what it has computed; any thread."""
+
+    def forget(self, library: str) -> None:
+        """Close its actor of a library: it is made anew when it is needed."""
+
+    def close(self) -> None:
+        """Close its actors."""
+
+
 class Context:
     """Buffers, streams and library actors; used by the dispatcher thread alone.
 
@@ -58,6 +79,8 @@ class Context:
             one goes on.
         cell_names: returns by which names `%%gpu` cells keep some buffers, by number.
         cell: which notebook cell's messages these are, where that is told; 0 for none.
+        support, served: the tables of what the backend computes, and of what is computed.
+        fallback: has the host compute what the backend lacks, where the user says so.
     """
 
     def __init__(
@@ -71,6 +94,7 @@ class Context:
         spill_bytes: int = 0,
         allocator: Allocator | None = None,
         around: Callable[[Handler], Handler] | None = None,
+        help_of: "Callable[[Context], Help] | None" = None,
     ) -> None:
         self.support = support
         self.generation = generation
@@ -98,6 +122,8 @@ class Context:
         self.cell = 0
         self._around = around
         self._services: dict[object, Any] = {}
+        self.fallback: Help | None = None if help_of is None else help_of(self)
+        self.served = support if self.fallback is None else self.fallback.served
         for name in self._kinds:
             self._start(name)
 
@@ -316,6 +342,8 @@ class Context:
             return False
         self.table.close_things(name)
         self.actors[name].close()
+        if self.fallback is not None:
+            self.fallback.forget(name)
         self._start(name)
         self.restarts[name] += 1
         self.table.changes += 1
@@ -328,9 +356,13 @@ class Context:
             stream: where it enqueues.
         """
         make = self.backend.libraries.get(name)
-        actor = self._kinds[name](self, make() if make else None)
+        actor = self.actor_with(name, make() if make else None)
         actor.stream = stream
         return actor
+
+    def actor_with(self, name: str, lib: Any) -> LibraryActor:
+        """Make an actor of a library beside its own, with what a backend has for it."""
+        return self._kinds[name](self, lib)
 
     def finish(self) -> None:
         """Close what is kept, after its streams: nothing is asked any more."""
@@ -345,6 +377,8 @@ class Context:
         finally:
             for actor in self.actors.values():
                 actor.close()
+            if self.fallback is not None:
+                self.fallback.close()
 
     def _start(self, name: str) -> None:
         make = self.backend.libraries.get(name)
@@ -360,6 +394,8 @@ class Context:
         self.actors[name] = actor
         for message, handler in handlers_of(actor).items():
             operands, title = operands_of(message), name_of(message)
+            if self.fallback is not None:
+                handler = self.fallback.around(message, handler)  # noqa: PLW2901 - as below
             if self._around is not None:
                 handler = self._around(handler)  # noqa: PLW2901 - the same, and followed
             self.routes[message] = Route(actor, handler, operands, actor.stream, title)

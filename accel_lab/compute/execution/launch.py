@@ -520,6 +520,12 @@ class Launch:
         text = f"{library}: the handler of {kind} made nothing, and {kind} announces {announced}"
         return LibraryError(text, library=library, name="NO_RESULT")
 
+    def begin_anew(self) -> None:
+        """Take back what a handler has begun that refuses the message: another handles it."""
+        self.abandon()
+        self.made = self.deferred = self.checks = self.shaped = self.prepared = None
+        vars(self).pop("finish", None)
+
     def abandon(self) -> None:
         """Forget what this launch entered, but for the result's name: others may have read that."""
         table = self.context.table

@@ -21,9 +21,12 @@ FRESH_S = 10.0
 _PIECE_BYTES = 256 << 10
 
 
-def key_of(data: bytes | memoryview) -> str:
+def key_of(*pieces: bytes | memoryview) -> str:
     """Return the name of these bytes: their 128-bit BLAKE2b digest, in hexadecimal."""
-    return hashlib.blake2b(data, digest_size=KEY_BYTES).hexdigest()
+    made = hashlib.blake2b(digest_size=KEY_BYTES)
+    for piece in pieces:
+        made.update(piece)
+    return made.hexdigest()
 
 
 class Contents:
@@ -47,12 +50,15 @@ class Contents:
         self._free = FreeList(spill_bytes)
         self._file = -1
 
-    def put(self, data: bytes | memoryview) -> str | None:
+    def put(self, data: bytes | memoryview, key: str = "") -> str | None:
         """Keep a copy of these bytes and return their key; None when the budgets are used up.
 
         Blocks for the digest, the copy, and the disk when they are spilled.
+
+        Parameters:
+            key: where it is known; "" has it found.
         """
-        key = key_of(data)
+        key = key or key_of(data)
         with self._lock:
             self._fresh[key] = time.monotonic()
             if key in self._held or key in self._spilled:

@@ -32,6 +32,7 @@ class Kept(NamedTuple):
     data: Any
     why: str = ""
     done: Callable[[], None] = lambda: None
+    key: str = ""
 
 
 class Recorder:
@@ -94,7 +95,7 @@ class Recorder:
 
     def _keep(self, seq: int, kept: Kept) -> Marker:
         try:
-            key = self.contents.put(kept.data)
+            key = self.contents.put(kept.data, kept.key)
         except Exception as error:  # noqa: BLE001 - for want of room; the record goes on without
             return Content(seq, "", f"its bytes could not be kept: {type(error).__name__}: {error}")
         finally:

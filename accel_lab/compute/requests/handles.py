@@ -20,7 +20,7 @@ from accel_lab.compute.message.operation import (
     require_tuples,
 )
 from accel_lab.compute.message.results_reply import ResultsReply
-from accel_lab.compute.message.support import check
+from accel_lab.compute.message.support import Served, check
 from accel_lab.compute.output import cell_origin
 from accel_lab.compute.requests.connection import Connection
 from accel_lab.compute.requests.message_plan import MessagePlan, require_options
@@ -73,6 +73,7 @@ class DeviceHandles:
         self._connection = connection
         self._freed = queue.freed
         self._support = support
+        self._limit = support.require_possible if isinstance(support, Served) else None
         self._ids = queue.ids
 
     def serve(self, device: Any) -> None:
@@ -232,6 +233,8 @@ class DeviceHandles:
             if dtype not in plan.supported:
                 check(self._support, message)
                 plan.supported.add(dtype)
+            if self._limit is not None:
+                self._limit(message, spec)
         return spec, (spec or NO_RESULT) if known else None, known, sound
 
     def is_plain(self, message: Operation[Any], plan: MessagePlan) -> bool:

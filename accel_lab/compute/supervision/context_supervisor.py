@@ -189,6 +189,7 @@ class ContextSupervisor:
                 services.allocator,
                 services.strategy,
                 list(services.trace),
+                services.fallback,
             ),
             lambda packet: self._packet(process, packet),
         )

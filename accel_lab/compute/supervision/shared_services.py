@@ -21,6 +21,7 @@ class SharedServices(msgspec.Struct, frozen=True):
         event_loop: the system thread, which supervises and waits for nobody.
         patient: the thread that writes for the front end and frees garbage, which may take long.
         trace: what follows the messages of contexts: `nvtx`, `cupti`, `cupti-calls`.
+        fallback: the backend that computes what this one lacks; empty for none.
         busy: say whether the calling thread is in the middle of what others wait for.
     """
 
@@ -39,6 +40,7 @@ class SharedServices(msgspec.Struct, frozen=True):
     allocator: Allocator
     strategy: Strategy
     trace: tuple[str, ...] = ()
+    fallback: str = ""
     busy: list[Callable[[], bool]] = []
 
     def telling(self, events: EventStream) -> Self:

@@ -2,7 +2,7 @@
 
 import math
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
@@ -425,17 +425,26 @@ class Transfers:
 
         return send
 
-    def upload(self, message: Upload, data: bytes, timeout_s: float | None) -> Reply[Any]:
-        """Send an upload again, with these bytes in place of those that lay in the arena then."""
-        block = self._arena.allocate(len(data))
-        block.view[:] = np.frombuffer(data, np.uint8)
-        at = block.segment_id, block.offset, block.nbytes
+    def upload(
+        self, message: Upload, data: Sequence[bytes], timeout_s: float | None, key: str = ""
+    ) -> Reply[Any]:
+        """Send an upload again, with these bytes in place of those that lay in the arena then.
+
+        Parameters:
+            data: in pieces.
+            key: their key, where it is known.
+        """
+        block, at = self._arena.allocate(sum(map(len, data))), 0
+        for piece in data:
+            block.view[at : at + len(piece)] = np.frombuffer(piece, np.uint8)
+            at += len(piece)
+        place = block.segment_id, block.offset, block.nbytes
         settle, kept = _release(block), None
         if self._requests.recorder is not None:
-            settle, kept = _shared(block)
+            settle, kept = _shared(block, key)
         try:
             reply = self._requests.outbox.send(
-                Upload(message.out, message.offset, *at), timeout_s, settle=settle, kept=kept
+                Upload(message.out, message.offset, *place), timeout_s, settle=settle, kept=kept
             )
         except BaseException:
             block.release()
@@ -597,7 +606,7 @@ def _too_large(nbytes: int) -> Kept:
     return Kept(None, text)
 
 
-def _shared(block: Block) -> tuple[Settle, Kept]:
+def _shared(block: Block, key: str = "") -> tuple[Settle, Kept]:
     """Give a block back when the context and the record are both done with it."""
     first = [None]
     lost: list[Hashable] = []
@@ -612,7 +621,7 @@ def _shared(block: Block) -> tuple[Settle, Kept]:
         lost.append(token)
         claim()
 
-    return settle, Kept(block.view, done=claim)
+    return settle, Kept(block.view, done=claim, key=key)
 
 
 def _both(first: Settle, second: Settle, lost: Hashable | None) -> None:

@@ -36,6 +36,7 @@ class Bind(msgspec.Struct, frozen=True, array_like=True, tag=1):
     allocator: Allocator = PerActor()
     strategy: Strategy = Polled()
     trace: list[str] = []
+    fallback: str = ""
 
 
 class Segment(msgspec.Struct, frozen=True, array_like=True, tag=2):

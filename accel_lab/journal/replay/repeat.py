@@ -110,7 +110,7 @@ class Repeater:
             return self.leave_out(entry, why)
         message = message_of(entry.message, buffers.refs)
         try:
-            reply = self.device(entry).repeat(message, timeout_s, data)
+            reply = self.device(entry).repeat(message, timeout_s, None if data is None else [data])
         except StaleRef as error:
             buffers.spoil(step, "its device lost its context meanwhile")
             return NotSent(step, str(error), error)

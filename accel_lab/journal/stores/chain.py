@@ -64,10 +64,19 @@ def whole(key: str, pieces: Sequence[bytes]) -> bytes:
     Raises:
         JournalDamaged: they are not what the key names.
     """
+    require_content(key, pieces)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def require_content(key: str, pieces: Sequence[bytes]) -> None:
+    """Refuse what is not the content of a key.
+
+    Raises:
+        JournalDamaged: it is not.
+    """
     try:
-        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        if key_of(data) == key:
-            return data
+        if key_of(*pieces) == key:
+            return
     except TypeError:
         pass
     raise JournalDamaged(f"the content {key} of the journal is not what was written")

@@ -15,7 +15,7 @@ from typing import Any
 
 from accel_lab.compute.machine.private_folder import create_private
 from accel_lab.errors import JournalDamaged, JournalError, JournalUnavailable
-from accel_lab.journal.stores.chain import BATCH, SCHEMA, Head, proven, whole
+from accel_lab.journal.stores.chain import BATCH, SCHEMA, Head, proven, require_content, whole
 from accel_lab.journal.stores.group import Group
 from accel_lab.journal.stores.row import of_row, row_of, weighed_of_row
 from accel_lab.journal.stores.sqlite_log import damaged_frame
@@ -115,15 +115,26 @@ class SqliteStore(Store):
 
     def content(self, key: str) -> bytes | None:
         """Return the bytes of a key; raises JournalDamaged when they are others."""
+        pieces = self._pieces(key)
+        return whole(key, pieces) if pieces else None
+
+    def pieces(self, key: str) -> list[bytes]:
+        """Return the bytes of a key as they are kept; none when they are not here.
+
+        As `content`, but that nothing is joined, which the interpreter would wait for.
+        """
+        pieces = self._pieces(key)
+        if pieces:
+            require_content(key, pieces)
+        return pieces
+
+    def _pieces(self, key: str) -> list[bytes]:
         if not self.path.exists():
-            return None
+            return []
         with contextlib.closing(self._open_to_read()) as db:
             reader = _Reader(db, self.name)
             query = "SELECT data FROM contents WHERE key = ? ORDER BY piece"
-            pieces = reader.all(query, key)
-        if not pieces:
-            return None
-        return whole(key, [piece for (piece,) in pieces])
+            return [piece for (piece,) in reader.all(query, key)]
 
     def trim(self, keep_bytes: int) -> Trimmed:
         """Forget the oldest groups, and give their pages back to the file system."""

@@ -1,8 +1,9 @@
 """Attention and its gradients, and caches of keys and values in pages.
 
 On `cuda` cuDNN computes float16 and bfloat16 where it is installed and has the mask, also from
-pages; all else is products by cuBLAS and CuPy's kernels. float16 and bfloat16 are computed in
-float32; float32 is not rounded to tf32.
+pages. There up to 8 queries of a sequence are else attended by one kernel; all else is
+products by cuBLAS and CuPy's kernels. float16 and bfloat16 are computed in float32; float32 is not
+rounded to tf32.
 """
 
 from functools import partial

@@ -5,14 +5,16 @@ end is computed there, too, and the result rounded once. Operands may be views o
 bits repeat on one card as long as the same tile is used, which `search` may change.
 """
 
+import pickle
 from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias, cast
 
 from accel_lab.compute.execution.launch import Launch, handles
 from accel_lab.compute.execution.worker import Worker
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Operation
+from accel_lab.compute.user_code.call import answer_parts
 from accel_lab.libraries.authoring.default_actor import DefaultActor
 from accel_lab.libraries.authoring.operand import Number, array_of, element, output
 from accel_lab.libraries.cutlass.convolution import *  # noqa: F403 - cutlass.conv and its like
@@ -24,9 +26,13 @@ from accel_lab.libraries.cutlass.convolution import (
 )
 from accel_lab.libraries.cutlass.float8 import *  # noqa: F403 - cutlass.scaled_gemm
 from accel_lab.libraries.cutlass.float8 import ScaledGemm
+from accel_lab.libraries.cutlass.fused import *  # noqa: F403 - cutlass.fused_gemm
+from accel_lab.libraries.cutlass.fused import FusedGemm
 from accel_lab.libraries.cutlass.grouped import *  # noqa: F403 - cutlass.grouped_gemm
 from accel_lab.libraries.cutlass.grouped import GroupedGemm, parts
 from accel_lab.libraries.cutlass.message import *  # noqa: F403 - cutlass.EPILOGUES
+from accel_lab.libraries.cutlass.prebuilt import *  # noqa: F403 - cutlass.export
+from accel_lab.libraries.cutlass.prebuilt import Export, Install
 from accel_lab.libraries.cutlass.product import *  # noqa: F403 - cutlass.gemm
 from accel_lab.libraries.cutlass.product import Gemm
 
@@ -53,6 +59,12 @@ class CutlassLibrary(Protocol):
         self, m: ScaledGemm, a: Any, b: Any, bias: Any, scales: tuple[Any, Any], out: Any
     ) -> None:
         """Write epilogue(scale scale_a scale_b a @ b + bias)."""
+
+    def missing_fused(self, m: FusedGemm, a: Any, b: Any) -> Build:
+        """Return what compiles a product with the user's function."""
+
+    def fused_gemm(self, m: FusedGemm, a: Any, b: Any, visited: tuple[Any, ...], out: Any) -> None:
+        """Write the function of each sum, and of c, row and column, or None for one of these."""
 
     def missing_grouped(self, m: GroupedGemm, a: list[Any], b: list[Any]) -> Build:
         """Return what compiles the kernel for products."""
@@ -83,6 +95,16 @@ class CutlassLibrary(Protocol):
         self, m: ConvFilterGradient, x: Any, dy: Any, out: Any, scale: Number
     ) -> None:
         """Write the gradient by the filters."""
+
+
+class PrebuiltKernels(Protocol):
+    """What a backend that compiles kernels provides, too."""
+
+    def export(self) -> bytes:
+        """Return the kernels in use as a file; any thread."""
+
+    def install(self, content: Any, worker: Worker) -> int:
+        """Keep those of a file on disk and return how many there are; blocks the worker."""
 
 
 class CutlassActor(DefaultActor):
@@ -125,6 +147,17 @@ class CutlassActor(DefaultActor):
             launch.blocking(partial(self.lib.search, m, *_three(m, launch)), enqueue)
         else:
             _when_built(launch, self.lib.missing(m, a, b), enqueue)
+
+    @handles(FusedGemm)
+    def fused_gemm(self, m: FusedGemm, launch: Launch) -> None:
+        """Enqueue a product that the user's function ends."""
+        _look(m, launch)
+
+        def enqueue(_: None = None) -> None:
+            visited = tuple(_read(launch, one) for one in (m.c, m.row, m.column))
+            self.lib.fused_gemm(m, launch.read(m.a), launch.read(m.b), visited, launch.empties())
+
+        _when_built(launch, self.lib.missing_fused(m, array_of(m.a), array_of(m.b)), enqueue)
 
     @handles(GroupedGemm)
     def grouped_gemm(self, m: GroupedGemm, launch: Launch) -> None:
@@ -175,6 +208,23 @@ class CutlassActor(DefaultActor):
 
         _look(m, launch)
         _when_built(launch, self.lib.missing_conv(m), enqueue)
+
+    @handles(Export)
+    def export(self, m: Export, launch: Launch) -> None:
+        """Gather the kernels beside the dispatcher, and answer with the file."""
+        del m
+        launch.defer(cast("PrebuiltKernels", self.lib).export, partial(_answer, launch))
+
+    @handles(Install)
+    def install(self, m: Install, launch: Launch) -> None:
+        """Have the kernels of a file kept, beside the dispatcher."""
+        install = partial(cast("PrebuiltKernels", self.lib).install, launch.read(m.content))
+        launch.blocking(install, partial(_answer, launch))
+
+
+def _answer(launch: Launch, with_: bytes | int) -> None:
+    """Answer with what is no buffer."""
+    launch.finish = lambda: answer_parts(launch.seq, pickle.dumps(with_))
 
 
 def _look(m: Operation[Any], launch: Launch) -> None:

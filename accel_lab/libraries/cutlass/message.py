@@ -39,8 +39,7 @@ def require_extents(message: Any, a: Any, b: Any) -> None:
     Raises:
         InvalidArgument: an extent or a sum is too large, or int8 is to have a GELU.
     """
-    if max(*a.shape, *b.shape) > MOST:
-        raise refusal(message, f"a is {describe(a)}, b {describe(b)}; at most {MOST} each")
+    require_counted(message, a, b)
     if a.dtype != "int8":
         return
     if message.epilogue == "gelu":
@@ -50,6 +49,16 @@ def require_extents(message: Any, a: Any, b: Any) -> None:
     if a.shape[1] > most:
         text = f"a is {describe(a)}, and int32 holds sums of {most} scaled products"
         raise refusal(message, f"{text}; cut it along k")
+
+
+def require_counted(message: Any, a: Any, b: Any) -> None:
+    """Refuse a product that no tile counts.
+
+    Raises:
+        InvalidArgument: an extent is too large.
+    """
+    if max(*a.shape, *b.shape) > MOST:
+        raise refusal(message, f"a is {describe(a)}, b {describe(b)}; at most {MOST} each")
 
 
 def refusal(message: Any, why: str) -> InvalidArgument:

@@ -27,7 +27,7 @@ from accel_lab.session.buffers.kept import node_of
 from accel_lab.session.buffers.record import digest_of
 from accel_lab.session.plain.encoder import MOST_BYTES, Node, NotKept
 from accel_lab.session.store.commit import Put, Recipe, Send
-from accel_lab.session.store.folder import Folder
+from accel_lab.session.store.folder import Folder, key_of
 
 LONG = 1000
 """With more messages than this the bytes of a buffer are kept, if they are not many."""
@@ -59,6 +59,7 @@ class Plans:
         self._session = session
         self._lineages = lineages
         self._known: dict[str, dict[frozenset[int], _Known]] = {}
+        self._recipes: list[bytes] = []
         self._until = 0.0
 
     def of(
@@ -86,6 +87,19 @@ class Plans:
             nodes = self._of_device(name, {id_: some[0] for id_, some in by_id.items()}, gap)
             found |= {id(ref): nodes[id_] for id_, some in by_id.items() for ref in some}
         return found
+
+    def learn(self, ref: AccelRef, key: str) -> None:
+        """Know that a buffer, which nobody has used yet, was made of the kept bytes of this key.
+
+        So the next commit does not fetch them to find that they are kept.
+        """
+        name, lineage = ref.device.name, self._lineages[ref.device.name]
+        if (recorder := ref.device.requests.recorder) is not None:
+            recorder.drain()
+        node = ["kept", name, ref.id, *_spec(ref), key, self._session]
+        with lineage.still():
+            known = _Known(frozenset((ref.id,)), lineage.newest, {ref.id: node})
+        self._known[name] = {**self._known.get(name, {}), known.ids: known}
 
     def forget(self) -> None:
         """Forget what was found, as what was kept for it may be removed."""
@@ -115,6 +129,8 @@ class Plans:
             else:
                 nodes = self._recipe(name, found, steps, {id_: refs[id_] for id_ in family})
             now[family] = _Known(family, newest, nodes)
+        recipes, self._recipes = self._recipes, []
+        self._folder.keep_all(recipes)
         self._known[name] = {
             family: one
             for family, one in now.items()
@@ -125,10 +141,12 @@ class Plans:
     def _recipe(
         self, name: str, found: Slice, steps: list[Send | Put], refs: dict[int, Ref[Any]]
     ) -> dict[int, Node | NotKept]:
-        """Keep how buffers are made that may share memory."""
+        """Say how buffers are made that may share memory; that is kept with all others."""
         sent = [step for step in found.steps if isinstance(step, Step)]
         digest = digest_of([step.data for step in sent])
-        key = self._folder.keep(_encode(Recipe(self._session, name, steps, digest)))
+        data = _encode(Recipe(self._session, name, steps, digest))
+        self._recipes.append(data)
+        key = key_of(data)
         code = any(kind_of(step.tag).__name__ in CODE for step in sent)
         return {id_: ["made", name, id_, *_spec(ref), key, code] for id_, ref in refs.items()}
 

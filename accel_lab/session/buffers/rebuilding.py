@@ -1,15 +1,16 @@
 """Make buffers again, by what a commit says of them."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from typing import Any
 
 import msgspec
-import numpy as np
 
-from accel_lab.compute.arrays.dtypes import numpy_dtype
+from accel_lab.compute.arrays.dtypes import itemsize
 from accel_lab.compute.device import Device
 from accel_lab.compute.lineage.recorded_message import decode, step_of
-from accel_lab.compute.message.buffer import Ref
+from accel_lab.compute.message.buffer import AccelRef, Ref
 from accel_lab.errors import AccelError, SessionDamaged, SessionError
 from accel_lab.journal.entries.entry import kind_of
 from accel_lab.journal.replay.messages import message_of, refusal
@@ -26,12 +27,20 @@ class Rebuilding:
 
     Parameters:
         device: returns the device that stands for a recorded one.
+        learn: told of a buffer that was just made of kept bytes, and of their key.
         may_run: whether code in the folder may run.
     """
 
     def __init__(
-        self, folder: Folder, records: Records, device: Callable[[str], Device], *, may_run: bool
+        self,
+        folder: Folder,
+        records: Records,
+        device: Callable[[str], Device],
+        learn: Callable[[AccelRef, str], object],
+        *,
+        may_run: bool,
     ) -> None:
+        self._learn = learn
         self._folder = folder
         self._records = records
         self._device = device
@@ -86,15 +95,18 @@ class Rebuilding:
         device, ahead = self._device(recipe.device), iter(messages)
         steps = [(step, next(ahead) if isinstance(step, Send) else None) for step in recipe.steps]
         ends = _last_uses([raw for _, raw in steps], wanted)
+        keys = [step.key for step, raw in steps if raw is None or step_of(raw, b"").in_arena]
         refs: dict[int, Ref[Any]] = {}
-        for position, (step, raw) in enumerate(steps):
-            if isinstance(step, Put):
-                data = self._records.content(step.key)
-                refs[step.id] = restored(device, data, step.shape, step.dtype, step.axes)
-            elif raw is not None:
-                self._send(device, raw, step.key, refs)
-            for id_ in ends.get(position, ()):
-                refs.pop(id_, None)
+        with closing(self._records.contents(keys)) as contents:
+            for position, (step, raw) in enumerate(steps):
+                if isinstance(step, Put):
+                    data = b"".join(next(contents))
+                    refs[step.id] = restored(device, data, step.shape, step.dtype, step.axes)
+                elif raw is not None:
+                    pieces = next(contents) if step_of(raw, b"").in_arena else None
+                    send_again(device, raw, pieces, step.key, refs)
+                for id_ in ends.get(position, ()):
+                    refs.pop(id_, None)
         for id_ in wanted:
             if id_ not in refs:
                 text = f"the messages of {recipe.device} do not make buffer {id_} again"
@@ -102,38 +114,42 @@ class Rebuilding:
             refs[id_].result()
         return {id_: refs[id_] for id_ in wanted}
 
-    def _send(self, device: Device, raw: list[Any], key: str, refs: dict[int, Ref[Any]]) -> None:
-        in_arena = step_of(raw, b"").in_arena
-        send_again(device, raw, self._records.content(key) if in_arena else None, refs)
-
     def thaw(self, key: str, shape: list[int], dtype: str, name: str) -> Ref[Any]:
         """Return a buffer of kept bytes.
 
         Raises:
             SessionDamaged: they are not there, or others.
         """
-        data = self._folder.content(key)
         try:
-            array = np.frombuffer(data, numpy_dtype(dtype)).reshape(shape)
-        except (AccelError, ValueError, TypeError) as error:
+            nbytes = math.prod(shape) * itemsize(dtype)
+        except (AccelError, TypeError) as error:
             path = str(self._folder.content_path(key))
             raise SessionDamaged(f"{path} is damaged: {error}", path=path) from error
-        return self._device(name).put(array).result()
+        content = self._folder.streamed(key, nbytes)
+        ref = self._device(name).put_parts(tuple(shape), dtype, content.parts)
+        content.require_whole()
+        ref.result()
+        self._learn(ref, key)
+        return ref
 
 
 def send_again(
-    device: Device, raw: list[Any], data: bytes | None, refs: dict[int, Ref[Any]]
+    device: Device,
+    raw: list[Any],
+    data: Sequence[bytes] | None,
+    key: str,
+    refs: dict[int, Ref[Any]],
 ) -> None:
     """Send a recorded message, and enter what it makes.
 
     Parameters:
         raw: as decoded.
-        data: what it took from the arena.
+        data: what it took from the arena, in pieces, and `key` what that is named by.
         refs: the buffers by the numbers that they had.
     """
     step = step_of(raw, b"")
     message = message_of(raw[3], refs)
-    reply = device.repeat(message, raw[2], data)
+    reply = device.repeat(message, raw[2], data, key)
     if step.made:
         made = made_by(step, message, reply)
         refs.update({id_ or step.made: ref for id_, ref in made.items()})

@@ -135,7 +135,8 @@ class Carrying:
             else:
                 assert self._lineage is not None
                 kept = self._lineage.content_key(step.seq) if step.in_arena else ""
-                send_again(device, decode(step.data), self._content(kept) if kept else None, refs)
+                pieces = [self._content(kept)] if kept else None
+                send_again(device, decode(step.data), pieces, kept, refs)
         return {id_: refs[id_] for id_ in self._things if id_ in refs}
 
     def _content(self, key: str) -> bytes:

@@ -109,7 +109,7 @@ class Player(Uncopied):
         if self.newest is None and not self.ended:
             try:
                 self._paint()
-            except AccelError as error:
+            except (AccelError, TimeoutError) as error:
                 self.problem = _first_line(error)
 
     def on_news(self, callback: Callable[[], None]) -> Callable[[], None]:
@@ -246,7 +246,7 @@ class Player(Uncopied):
             if steps:
                 self.actor.ask(Step(steps)).result()
             self._paint()
-        except AccelError as error:
+        except (AccelError, TimeoutError) as error:  # the simulation may have much to do
             if isinstance(error, ActorStopped | SystemClosed):
                 self._nudge()
                 return AGAIN_S  # the next turn is the end
@@ -323,5 +323,5 @@ def _system_of(described: Description) -> System:
     raise SystemClosed(f"the system of {described.device.name} was closed")
 
 
-def _first_line(error: AccelError) -> str:
+def _first_line(error: AccelError | TimeoutError) -> str:
     return f"{type(error).__name__}: {error}".partition("\n")[0]

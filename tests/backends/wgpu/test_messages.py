@@ -1,5 +1,7 @@
 """Messages on wgpu against NumPy: axes from the back, and operands of two dtypes."""
 
+from typing import Any
+
 import numpy as np
 
 from accel_lab import array
@@ -32,3 +34,28 @@ def test_axes_are_counted_from_the_back_too(device: Device) -> None:
     for q in (0, 0.3, [0.5, 1]):
         got = array.quantile(on, q, -1).get()
         np.testing.assert_allclose(got, np.quantile(x, q, -1), rtol=1e-14)
+
+
+def test_functions_compute_with_arrays_as_with_numpys(device: Device) -> None:
+    """On the host; what they write in place is on the device."""
+    x = np.arange(6.0).reshape(2, 3)
+    on = device.put(x.copy())
+
+    def change(held: Any) -> Any:
+        assert len(held) == 2
+        held *= 2
+        held[0] += held[1]
+        np.subtract(held, 1, out=held, where=held > 5)
+        held[held < 3] = -1
+        held[1:, [0, 2]] = held[:1, [2, 0]]
+        return held.sum(), (held.T @ held if hasattr(held, "T") else held.transpose() @ held)
+
+    total, product = device.run(change, on).result(60)
+    x *= 2
+    x[0] += x[1]
+    x[x > 5] -= 1
+    x[x < 3] = -1
+    x[1:, [0, 2]] = x[:1, [2, 0]]
+    np.testing.assert_array_equal(on.get(), x)
+    assert total == x.sum()
+    np.testing.assert_array_equal(product.get(), x.T @ x)

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel_lab import System, array, backends, fft
+from accel_lab import System, array, backends, blas, fft
 from accel_lab.backends import cuda, wgpu
 from accel_lab.backends.wgpu.adapters import adapters
 from accel_lab.compute.arrays.dtypes import numpy_dtype
 from accel_lab.compute.device import Device
-from accel_lab.errors import ContextLost, InvalidArgument, UnsupportedDtype
+from accel_lab.errors import ContextLost, InvalidArgument, OutOfMemory, UnsupportedDtype
 from tests.conftest import require
 
 WAIT_S = 60.0
@@ -56,11 +56,27 @@ def test_the_notebooks_process_opens_no_adapter() -> None:
     assert done.stdout.split() == ["False"]
 
 
-def test_a_buffer_that_no_binding_can_have_is_refused_by_name(device: Device) -> None:
-    most = adapters()[0].limits["max-storage-buffer-binding-size"]
-    with pytest.raises(InvalidArgument, match="a binding of this adapter has at most"):
+def test_a_buffer_that_the_adapter_cannot_have_is_refused_by_name(device: Device) -> None:
+    most = min(adapters()[0].limits["max-buffer-size"], 1 << 36)
+    refusal = "a buffer of this adapter has at most|were asked for"
+    with pytest.raises((InvalidArgument, OutOfMemory), match=refusal):
         array.zeros(device, (most // 4 + 1,), "float32").result(WAIT_S)
     assert array.zeros(device, (3,)).get().tolist() == [0, 0, 0]
+
+
+@pytest.mark.slow
+def test_a_buffer_beyond_the_adapters_own_binding_is_computed_in_parts(device: Device) -> None:
+    most = adapters()[0].limits["max-storage-buffer-binding-size"]
+    if most > 1 << 30 or adapters()[0].limits["max-buffer-size"] < 3 * most:
+        pytest.skip("its bindings are large, or its buffers hardly larger")
+    x = array.full(device, (most // 4 + 1000,), 2, "float32")
+    y = x * 3 + 1
+    assert y.sum().get() == pytest.approx(7 * x.size, rel=1e-5)
+    assert y[-1001:-998].get().tolist() == [7, 7, 7]
+    with pytest.raises(
+        InvalidArgument, match=r"blas\.Dot: .* a binding of this adapter has at most"
+    ):
+        blas.dot(x, y)
 
 
 def test_what_wgpu_lacks_is_refused_by_name(device: Device) -> None:

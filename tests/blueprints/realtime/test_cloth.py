@@ -172,6 +172,59 @@ def test_a_cloth_with_thickness_does_not_pass_through_itself(made: Any, device: 
     assert gaps[0.09] > 0.075
 
 
+def test_a_cloth_that_has_flown_away_is_in_as_many_cells(made: Any, device: Device) -> None:
+    """Where all of its nodes came to lie in one cell, each would be compared with all others."""
+    cloth = made(33, 33, thickness=0.03)
+    here = cloth.buffers["x"].get()
+    fullest = []
+    for way in ([0, 0, 0], [0, -900, 0], [4000, 3000, -2000], [np.nan] * 3, [1e30, 0, np.inf]):
+        x = device.put((here + np.array(way)).astype("float32"))
+        order, starts = (one.get() for one in cloth.cell_list(x))
+        assert sorted(order.tolist()) == list(range(33 * 33))
+        assert starts[0] == 0
+        assert starts[-1] == 33 * 33
+        fullest.append(np.diff(starts).max())
+    assert max(fullest) <= 2 * fullest[0] + 2
+
+
+@pytest.mark.parametrize("far", [0.0, 64.0])
+def test_nodes_are_pushed_apart_as_if_each_pair_were_looked_at(
+    made: Any, device: Device, far: float
+) -> None:
+    rng = np.random.default_rng(5)
+    start = (rng.uniform(-0.3, 0.3, (7, 6, 3)) + far).astype("float32")
+    options = {"spacing": 0.2, "thickness": 0.2, "gravity": 0.0, "passes": 1, "bending": 0.0}
+    pinned = np.zeros((7, 6), np.uint8)
+    pinned[3] = 1
+    given = {"positions": device.put(start), "pinned": device.put(pinned), **options}
+    cloth, through = made(7, 6, **given), made(7, 6, **given | {"thickness": None})
+    cloth.step(Step()).result()
+    through.step(Step()).result()
+    x = places(through).astype(float).reshape(-1, 3)
+    row, column = np.divmod(np.arange(42), 6)
+    apart = x[:, None] - x[None]
+    length = np.linalg.norm(apart, axis=-1)
+    near = (abs(row[:, None] - row) <= 1) & (abs(column[:, None] - column) <= 1)
+    meets = (length < 0.2) & ~near
+    assert meets.sum() > 100
+    by = np.where(meets, 0.25 * (0.2 - length) / np.where(length, length, 1), 0)
+    moved = (by[..., None] * apart).sum(axis=1) * (pinned.reshape(-1, 1) == 0)
+    atol = 2e-6 + 3e-7 * far
+    np.testing.assert_allclose(places(cloth).reshape(-1, 3), x + moved, atol=atol)
+
+
+def test_two_sliders_that_move_at_once_both_count(made: Any) -> None:
+    """The page has controls of before the first of them was heard of."""
+    cloth = made(4, 5, wind=(1.0, 2.0, 3.0))
+    controls = {one.name: one for one in cloth.controls()}
+    cloth.set_breeze(controls["wind x"].message(7.0))
+    cloth.set_breeze(controls["wind z"].message(8.0))
+    assert cloth.wind == (7.0, 2.0, 8.0)
+    cloth.set_ball(SetBall(1.0, 2.0, 3.0, 0.0))
+    cloth.set_ball(controls["ball"].message(0.5))
+    assert cloth.ball == (1.0, 2.0, 3.0, 0.5)
+
+
 def test_the_picture_shows_the_cloth_and_not_what_is_behind_it(made: Any) -> None:
     cloth = made(9, 9, pixels=(48, 64))
     picture = cloth.picture(Picture()).result()
@@ -188,6 +241,8 @@ def test_mistakes_are_refused_with_what_was_expected(made: Any, device: Device) 
     calls: list[tuple[Any, str]] = [
         (lambda: made(2, 5), "rows must be an int from 3"),
         (lambda: made(4, 5, thickness=0.5), "thickness must be a number above 0 up to 0.25"),
+        (lambda: made(4, 5, wind=(1.0, 2.0)), "wind must be 3 numbers"),
+        (lambda: made(4, 5, pixels=(4, 5, 3)), "pixels must be height and width"),
         (lambda: made(4, 5, bending=2.0), "bending must be a number from 0 up to 1, not 2"),
         (lambda: cloth.set_pull(SetPull(float("inf"))), "acceleration must be a finite number"),
         (lambda: cloth.set_pins(SetPins(loose(device, 5, 4))), r"uint8\[4, 5\] of"),

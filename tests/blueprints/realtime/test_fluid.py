@@ -249,7 +249,8 @@ def test_mistakes_are_refused_with_what_was_expected(made: Any, device: Device) 
         (lambda: fluid.set_viscosity(SetViscosity(13.0)), "from 0 up to 12.5, not 13"),
         (lambda: fluid.set_wind(SetWind(1.0)), "this box is closed"),
         (lambda: fluid.show(Show("heat")), "one of dye, speed, .*, not 'heat'"),
-        (lambda: fluid.splash(Splash(1, 1, 0)), "radius must be a number above 0"),
+        (lambda: fluid.splash(Splash(1, 1, 0)), "radius must be a number from 1e-06"),
+        (lambda: fluid.splash(Splash(1, 1, 1, velocity=3)), "velocity must be 2 numbers, not 3"),  # type: ignore[arg-type]
         (
             lambda: fluid.splash(Splash(1, 1, 1, dye=(1, 2))),  # type: ignore[arg-type]
             "dye must be 3 numbers",

@@ -17,7 +17,7 @@ from accel_lab.blueprints.realtime import (
     Items,
     hash_map,
 )
-from accel_lab.errors import ContextLost, InvalidArgument
+from accel_lab.errors import ContextLost, InvalidArgument, OutOfMemory
 
 
 def entries(keys: Any, device: Device) -> dict[int, float]:
@@ -125,3 +125,58 @@ def test_mistakes_are_refused_and_change_nothing(spawn: Any, device: Device) -> 
     assert table.ask(Erase(least)).result() == 0
     with pytest.raises(InvalidArgument, match="one of int32, int64, float32, float64, not 'text'"):
         GpuHashMapActor(device, dtype="text")
+
+
+def test_a_table_that_cannot_grow_stays_as_it_was(device: Device, monkeypatch: Any) -> None:
+    table = GpuHashMapActor(device, capacity=8)
+    keys = device.put(np.arange(8))
+    table.insert(Insert(keys, keys))
+    put = table._put
+
+    def is_full(*args: Any) -> None:
+        put(*args)
+        raise OutOfMemory("full")
+
+    monkeypatch.setattr(table, "_put", is_full)
+    more = device.put(np.arange(100, 200))
+    with pytest.raises(OutOfMemory):
+        table.insert(Insert(more, more))
+    monkeypatch.setattr(table, "_put", put)
+    assert table.find(Find(keys)).found.get().all()
+    assert table.count(CountKeys()) == 8
+    assert table.insert(Insert(more, more)) == 100
+    assert table.count(CountKeys()) == 108
+
+
+def test_what_a_fault_has_not_told_is_counted_once(device: Device, monkeypatch: Any) -> None:
+    table = GpuHashMapActor(device, capacity=100)
+    count, faults = table._count, [True, True]
+
+    def cut_short() -> None:
+        if faults.pop():
+            raise ContextLost("gone", generation=1)
+        count()
+
+    one, two = (device.put(np.arange(*ends)) for ends in ((0, 5), (5, 8)))
+    monkeypatch.setattr(table, "_count", cut_short)
+    with pytest.raises(ContextLost):
+        table.insert(Insert(one, one))
+    monkeypatch.setattr(table, "_count", count)
+    assert table.insert(Insert(two, two)) == 3
+    monkeypatch.setattr(table, "_count", cut_short)
+    with pytest.raises(ContextLost):
+        table.erase(Erase(one))
+    monkeypatch.setattr(table, "_count", count)
+    assert table.count(CountKeys()) == 3
+
+
+def test_a_table_grows_to_the_largest_there_is(device: Device, monkeypatch: Any) -> None:
+    monkeypatch.setattr(hash_map, "MOST_SLOTS", 64)
+    table = GpuHashMapActor(device, capacity=8)
+    for start, stop in ((0, 8), (8, 20), (20, 32)):
+        keys = device.put(np.arange(start, stop))
+        assert table.insert(Insert(keys, keys)) == stop - start
+    one = device.put(np.array([32]))
+    with pytest.raises(InvalidArgument, match="at most 32 keys, not 33"):
+        table.insert(Insert(one, one))
+    assert table.find(Find(device.put(np.arange(32)))).found.get().all()

@@ -123,6 +123,8 @@ def test_an_equalised_image_has_every_value_as_often_and_in_the_same_order(filte
     assert abs(counts - 512).max() < 30
     flat = np.full((4, 4), 0.25, "float32")
     assert (filtered(flat, Equalise()) == 0).all()
+    beyond = np.array([[-np.inf, -1e30, 0.0, 0.5, 1.0, 1e30, np.inf]], "float32")
+    np.testing.assert_allclose(filtered(beyond, Equalise()), [[0, 0, 0, 0.25, 1, 1, 1]])
 
 
 def test_mistakes_are_refused_and_the_filters_stay(spawn: Any, device: Device) -> None:
@@ -130,7 +132,8 @@ def test_mistakes_are_refused_and_the_filters_stay(spawn: Any, device: Device) -
     for message, text in (
         (SetFilters((Correlate(np.ones((2, 3))),)), r"odd number .* not of shape \(2, 3\)"),
         (SetFilters((Separable([1, np.inf, 1], [1]),)), "must be finite"),
-        (SetFilters((Bilateral(2, 0.0, 1.0),)), "sigma_place must be a number above 0"),
+        (SetFilters((Bilateral(2, 0.0, 1.0),)), "sigma_place must be a number from 1e-15"),
+        (SetFilters((Bilateral(2, 1.0, 1e-20),)), "sigma_value must be a number from 1e-15"),
         (SetFilters((Equalise(high=-1.0),)), "high must be a number above 0"),
         (SetFilters(("blur",)), "not 'blur'"),  # type: ignore[arg-type]
         (FilterImage(device.put(np.zeros((2, 2, 2), "float32"))), "1, 3 or 4 channels"),

@@ -161,6 +161,10 @@ def test_what_can_be_set_is_described_and_mistakes_are_refused(spawn: Any, devic
     put = device.put(x)
     for options, text in (
         ({"radius": 0.6}, "box must be a number above 1.2"),
+        ({"radius": 0.1, "box": (1.0, 1.0, 1.0)}, "box must be 2 numbers"),
+        ({"radius": 0.1, "gravity": -1.0}, "gravity must be 2 numbers, not -1"),
+        ({"radius": 0.1, "pixels": 64}, "pixels must be height and width, not 64"),
+        ({"radius": 0.1, "pixels": (64, 0)}, "pixels must be an int from 1"),
         ({"radius": 0.1, "dt": 0.1}, "dt must be at most 0.0014 for a stiffness of 10000"),
         ({"radius": 0.1, "velocities": device.put(v[:2])}, r"velocities must be .*\[4, 2\]"),
     ):

@@ -12,6 +12,7 @@ from scipy.spatial import cKDTree
 
 from accel_lab import Device
 from accel_lab.blueprints.realtime import Index, SpatialIndexActor, Within
+from accel_lab.blueprints.realtime.kernels import Kernels
 from accel_lab.errors import InvalidArgument
 
 BOX = {2: ((0.0, 0.0), (1.0, 0.7)), 3: ((0.0, 0.0, 0.0), (1.0, 0.7, 0.4))}
@@ -88,6 +89,21 @@ def test_points_at_the_edge_of_the_radius_and_of_cells_are_inside(
     assert got == wanted(points, points, 0.125)
 
 
+@settings(max_examples=10)
+@given(
+    seed=st.integers(0, 99), n=st.sampled_from((0, 1, 30, 500)), cells=st.sampled_from((1, 7, 3000))
+)
+@pytest.mark.parametrize(("grid", "block"), [(1, 1), (3, 5), (40, 64)])
+def test_cells_begin_where_they_do_in_the_sorted_keys_for_any_number_of_threads(
+    device: Device, grid: int, block: int, seed: int, n: int, cells: int
+) -> None:
+    keys = np.sort(np.random.default_rng(seed).integers(0, cells, n) ** 2 // cells).astype("int32")
+    kernel = Kernels(device, "cells", defines={"Real": "float"})._compile("cell_starts")
+    starts = device.put(np.full(cells + 1, -1, "int32"))
+    kernel(grid, block, (device.put(keys), n, cells, starts))
+    np.testing.assert_array_equal(starts.get(), np.searchsorted(keys, np.arange(cells + 1)))
+
+
 def test_what_is_indexed_is_a_copy_and_a_new_index_replaces_it(spawn: Any, device: Device) -> None:
     index = index_of(spawn, device, 2, "float32")
     points = device.put(np.full((3, 2), 0.5, "float32"))
@@ -118,6 +134,8 @@ def test_mistakes_are_refused_with_what_was_expected(spawn: Any, device: Device)
         index.ask(Within(points, -1.0)).result()
     with pytest.raises(InvalidArgument, match="more than 134217728"):
         SpatialIndexActor(device, (0, 0, 0), (1, 1, 1), cell=1e-3)
+    with pytest.raises(InvalidArgument, match="size must be larger than"):
+        SpatialIndexActor(device, (0, 0), (1, 1), cell=1e-320)
     with pytest.raises(InvalidArgument, match="two or three axes"):
         SpatialIndexActor(device, (0,), (1,), cell=0.1)
     with pytest.raises(InvalidArgument, match="float16"):

@@ -127,6 +127,13 @@ def test_damage_is_told_with_what_else_there_is(
     with pytest.raises(FileDamaged, match=r"'w' of step 2 is damaged.*other steps, \[1\]"):
         made.newest()
     np.testing.assert_array_equal(made.load(1).arrays["w"], np.ones(3))
+    with pytest.raises(FileDamaged, match=r"without step-000000002\.json resume") as caught:
+        made.load(2)
+    assert "goes on from the newest of these" in str(caught.value)
+    (tmp_path / "step-000000002.json").unlink()
+    found = made.newest()
+    assert found is not None
+    assert found.step == 1
 
 
 def test_a_step_file_that_is_none_is_told(tmp_path: Path) -> None:
@@ -152,3 +159,17 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
         made.flush()
     with pytest.raises(InvalidArgument, match="keep is 0"):
         Checkpoints(tmp_path, keep=0)
+
+
+def test_a_step_that_is_damaged_keeps_its_contents_and_hinders_no_other(tmp_path: Path) -> None:
+    made = Checkpoints(tmp_path, keep=2)
+    made.take(asked(1, w=np.ones(3)))
+    made.flush()
+    path = tmp_path / "step-000000001.json"
+    told = path.read_bytes()
+    path.write_bytes(told[:-1])
+    made.take(asked(2, w=np.full(3, 2.0)))
+    made.flush()
+    assert made.last == 2
+    path.write_bytes(told)
+    np.testing.assert_array_equal(made.load(1).arrays["w"], np.ones(3))

@@ -12,7 +12,7 @@ from accel_lab.blueprints import train
 from accel_lab.blueprints.train.autograd.gradients import gradients_in_turn
 from accel_lab.compute.device import Device
 from accel_lab.compute.message.buffer import AccelRef
-from accel_lab.errors import InvalidArgument
+from accel_lab.errors import InvalidArgument, OutOfBounds
 from accel_lab.libraries import array
 
 Array = npt.NDArray[Any]
@@ -394,6 +394,10 @@ def test_running_statistics_are_pytorchs(device: Device) -> None:
         (lambda x: train.linear(x, x.T), "weight is to be (outputs, inputs of x)"),
         (lambda _: train.sum(3.0), "sum: x is to be a variable or a handle, not float"),
         (lambda x: x + np.ones(5), "do not broadcast"),
+        (lambda x: train.gradients(x.value, [x]), "loss is to be a variable, not AccelRef"),
+        (lambda x: train.gradients(x.sum(), [x.value]), "by is to be variables, not AccelRef"),
+        (lambda x: train.gradients(x.sum(), {"x": x}), "by is to be variables, not str"),  # type: ignore[arg-type]
+        (lambda x: train.attention(x, x, x, np.eye(2) > 0), "attention: mask is of bool"),
     ],
 )
 def test_a_mistake_is_refused_at_the_call(device: Device, call: Any, words: str) -> None:
@@ -401,3 +405,29 @@ def test_a_mistake_is_refused_at_the_call(device: Device, call: Any, words: str)
     with pytest.raises(InvalidArgument) as caught:
         call(x)
     assert words in str(caught.value)
+
+
+def test_a_number_has_no_axis(device: Device) -> None:
+    x = train.Variable(device.put(np.array(3.0)))
+    for reduce in (train.sum, train.mean, train.max, train.var):
+        with pytest.raises(OutOfBounds, match="axis 0 is none of x"):
+            reduce(x, 0)
+
+
+def test_a_variance_of_too_few_is_none(device: Device) -> None:
+    x = np.arange(3.0)
+    for ddof in (3, 5):
+        with np.errstate(all="ignore"), pytest.warns(RuntimeWarning, match="Degrees of freedom"):
+            wanted = np.var(x, ddof=ddof)
+        assert train.var(device.put(x), ddof=ddof).get() == wanted
+
+
+def test_a_number_to_the_power_of_a_variable_has_its_gradient(device: Device) -> None:
+    at = np.array([-1.0, 0.5, 400.0], "float32")
+    x = train.Variable(device.put(at))
+    made = 2.0**x
+    with np.errstate(over="ignore"):
+        wanted = np.float32(2) ** at
+    np.testing.assert_allclose(made.get(), wanted, rtol=1e-6)
+    (gradient,) = train.gradients(made.sum(), [x])
+    np.testing.assert_allclose(gradient.get(), wanted * np.log(2), rtol=1e-6)

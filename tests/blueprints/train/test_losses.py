@@ -93,8 +93,33 @@ def test_a_squared_error_has_a_gradient_by_both_sides(device: Device) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "x", "options"),
+    [
+        ("binary_cross_entropy", SHARES, {}),
+        ("binary_cross_entropy_with_logits", X, {}),
+        ("binary_cross_entropy_with_logits", X, {"positive_weight": WEIGHT}),
+    ],
+    ids=["of shares", "of logits", "of logits, weighted"],
+)
+def test_a_binary_one_has_pytorchs_gradient_by_the_target(
+    device: Device, name: str, x: Any, options: dict[str, Any]
+) -> None:
+    torch = pytest.importorskip("torch")
+    theirs = torch.tensor(RANDOM.uniform(0, 1, X.shape), requires_grad=True)
+    given = {"pos_weight": torch.tensor(WEIGHT)} if options else {}
+    getattr(torch.nn.functional, name)(torch.tensor(x), theirs, **given).backward()
+    ours = train.Variable(device.put(theirs.detach().numpy()))
+    (gradient,) = train.gradients(getattr(train, name)(device.put(x), ours, **options), [ours])
+    np.testing.assert_allclose(gradient.get(), theirs.grad.numpy(), rtol=1e-10)
+
+
+@pytest.mark.parametrize(
     ("call", "words"),
     [
+        (
+            lambda x: train.binary_cross_entropy_with_logits(x, x, positive_weight=x),
+            "positive_weight is a variable; it is constant",
+        ),
         (lambda x: train.mse(x, x[0]), "mse: x is #"),
         (lambda x: train.huber(x, x, delta=0.0), "delta is 0.0"),
         (

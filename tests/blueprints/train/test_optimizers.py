@@ -84,6 +84,28 @@ def test_each_step_is_pytorchs(
     assert in_place == (ids == {key: ref.id for key, ref in parameters.items()})
 
 
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_small_vectors_that_are_joined_take_the_step_of_each(device: Device, name: str) -> None:
+    """In messages as few as one vector's, with the same bits."""
+    rng = np.random.default_rng(5)
+    sizes = {"a": (3,), "w": (2, 3), "b": (1,), "none": (0,), "c": (300,), "d": (4,)}
+    dtypes = {key: "float64" if key == "d" else "float32" for key in sizes}
+    arrays = {key: rng.standard_normal(s).astype(dtypes[key]) for key, s in sizes.items()}
+    parameters = {key: device.put(x) for key, x in arrays.items()}
+    optimizer = OPTIMIZERS[name][0]()
+    slots = optimizer.begin(parameters)
+    alone = {key: (parameters[key], optimizer.begin({key: parameters[key]})) for key in sizes}
+    for number in range(1, 4):
+        gradients = {key: device.put(x * number - 1) for key, x in arrays.items()}
+        parameters, slots = optimizer.step(number, parameters, gradients, slots)
+        assert list(parameters) == list(sizes)
+        for key, (p, own) in alone.items():
+            made, kept = optimizer.step(number, {key: p}, {key: gradients[key]}, own)
+            alone[key] = made[key], kept
+            for one, other in [(parameters[key], made[key]), *((slots[x], kept[x]) for x in kept)]:
+                np.testing.assert_array_equal(one.get(), other.get(), err_msg=f"{key} {number}")
+
+
 def test_lion_is_that_of_its_paper(device: Device) -> None:
     """Algorithm 2 of Chen et al., 2023, written out in NumPy."""
     arrays, gradients = begin("float64")
@@ -198,6 +220,17 @@ def test_a_loss_scale_goes_as_pytorchs() -> None:
         scale = scale.after(finite=finite)
 
 
+def test_a_loss_scale_stays_a_float32_that_divides() -> None:
+    torch = pytest.importorskip("torch")
+    for start, finite in ((2.0**100, True), (2.0**-100, False)):
+        scale = train.LossScale(start, every=1)
+        for _ in range(2000):
+            scale = scale.after(finite=finite)
+        both = torch.tensor([scale.scale, 1 / scale.scale], dtype=torch.float32)
+        assert torch.isfinite(both).all()
+        assert (both > 0).all()
+
+
 def test_whether_all_is_finite_is_seen_in_every_gradient(device: Device) -> None:
     fine, other = device.put(np.ones(3)), device.put(np.array([1.0, np.nan]))
     assert bool(are_finite([fine, fine]).get())
@@ -215,6 +248,8 @@ def test_whether_all_is_finite_is_seen_in_every_gradient(device: Device) -> None
         (lambda: train.Cosine(0.1, 0), "0 steps; it is an integer from 1"),
         (lambda: train.clip_by_norm({}, 0.0), "most is 0.0"),
         (lambda: train.clip_by_norm({}, 1.0), "there are no gradients"),
+        (lambda: train.SGD(train.Exponential(-1.0, 0.9)).rate_at(2), "the rate of step 2 is -0.81"),
+        (lambda: train.SGD(lambda _: float("nan")).rate_at(0), "the rate of step 0 is nan"),
     ],
 )
 def test_an_option_that_is_none_is_refused(call: Callable[[], Any], words: str) -> None:
@@ -229,5 +264,11 @@ def test_a_gradient_that_does_not_fit_is_refused_by_name(device: Device) -> None
         train.SGD(0.1).step(1, w, {}, {})
     with pytest.raises(InvalidArgument, match=r"the gradient of 'w' is #"):
         train.SGD(0.1).step(1, w, {"w": device.put(np.ones(3))}, {})
+    with pytest.raises(InvalidArgument, match=r"the gradient of 'w' is #.*float32"):
+        train.SGD(0.1).step(1, w, {"w": device.put(np.ones((2, 3), "float32"))}, {})
+    with pytest.raises(InvalidArgument, match="number is 0; it is an integer from 1"):
+        train.Adam(0.1).step(0, w, w, train.Adam(0.1).begin(w))
+    with pytest.raises(InvalidArgument, match=r"slot 'w:mean' is missing; begin\(\) makes"):
+        train.Adam(0.1).step(1, w, w, {})
     with pytest.raises(InvalidArgument, match="names have no"):
         train.SGD(0.1).begin({"a:b": w["w"]})

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from accel_lab import System
 from accel_lab.blueprints import train
 from accel_lab.blueprints.train.parameter_server.staleness import may_push
-from accel_lab.errors import InvalidArgument, OutOfBounds
+from accel_lab.errors import ContextLost, InvalidArgument, OutOfBounds
 from tests.blueprints.train.digits import batches, loss, parameters
 
 PUSHES = 14
@@ -212,3 +212,36 @@ def test_other_mistakes_are_refused_too(lab: System) -> None:
         train.TopK(0)
     with pytest.raises(InvalidArgument, match="loss is to return a variable"):
         train.AsyncParameterServer(server, workers, lambda *_: 1.0, *some[1:]).run(1)  # type: ignore[arg-type]
+
+
+def test_a_fault_amid_a_snapshot_costs_no_push_and_doubles_none(
+    lab: System, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch = pytest.importorskip("torch")
+    made = served(lab, every=4)
+    take, lost = made._take_snapshot, ContextLost("gone", generation=1)
+    begun: list[int] = []
+
+    def cut_short() -> None:
+        begun.append(len(made.pushes))
+        if len(begun) == 1:
+            lab.inject("kill", 0).add_waiter(lambda: None)
+            raise lost
+        take()
+
+    monkeypatch.setattr(made, "_take_snapshot", cut_short)
+    losses = made.run(PUSHES)
+    require_sound(made)
+    np.testing.assert_allclose(losses, simulated(torch, made.pushes), rtol=1e-4)
+    assert begun == [4, 8, 12]
+    assert any("gone" in str(one) for one in made.faults)
+
+
+def test_parameters_are_floats(lab: System) -> None:
+    server, *workers = lab.devices
+    with pytest.raises(
+        InvalidArgument, match=r"parameter 'w' is int64\[3\]; it is to be of floats"
+    ):
+        train.AsyncParameterServer(
+            server, workers, loss, {"w": np.arange(3)}, train.SGD(0.1), batches()
+        )

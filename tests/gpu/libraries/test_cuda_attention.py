@@ -22,8 +22,8 @@ MASKS: tuple[dict[str, Any], ...] = (
 )
 
 
-def by_cudnn(gpu: Device) -> int:
-    """Return how many messages cuDNN has computed; skips where it is not installed."""
+def counted(gpu: Device) -> Any:
+    """Return how many messages each library has computed, and whether there is cuDNN."""
 
     def look() -> Any:
         import gc
@@ -32,12 +32,17 @@ def by_cudnn(gpu: Device) -> int:
         from accel_lab.backends.cuda.attention.library import CudaAttention
 
         (lib,) = [one for one in gc.get_objects() if isinstance(one, CudaAttention)]
-        return None if find_spec("cudnn") is None else lib.statistics()["by cuDNN"]
+        return {**lib.statistics(), "cuDNN": find_spec("cudnn") is not None}
 
-    found = gpu.run(look).result(timeout_s=WAIT_S)
-    if found is None:
+    return gpu.run(look).result(timeout_s=WAIT_S)
+
+
+def by_cudnn(gpu: Device) -> int:
+    """Return how many messages cuDNN has computed; skips where it is not installed."""
+    found = counted(gpu)
+    if not found["cuDNN"]:
         pytest.skip("nvidia-cudnn-frontend is not installed")
-    return int(found)
+    return int(found["by cuDNN"])
 
 
 @pytest.mark.parametrize("options", MASKS, ids=str)
@@ -135,3 +140,28 @@ def test_a_chunk_of_a_prompt_is_attended_by_cudnn_from_pages(gpu: Device, dtype:
         got = value(gpu, y)[at : at + 1].astype("float64")
         np.testing.assert_allclose(got, exact, rtol=EPS[dtype], atol=4 * EPS[dtype])
         np.testing.assert_allclose(value(gpu, lse)[at : at + 1], logarithm, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "page_size", "options"),
+    [("float32", 16, {}), ("float64", 3, {"window": 40}), ("bfloat16", 16, {"alibi": True})],
+    ids=["float32", "float64", "bfloat16"],
+)
+def test_few_queries_that_cudnn_lacks_are_one_kernel(
+    gpu: Device, dtype: str, page_size: int, options: dict[str, Any]
+) -> None:
+    cache = attention.KVCache(gpu, heads=3, width=64, pages=300, page_size=page_size, dtype=dtype)
+    k, v = (reals(at, (1, 3, 700, 64), dtype) for at in (0, 7))
+    cache.append(gpu.put(k), gpu.put(v))
+    q = reals(9, (1, 9, 9, 64), dtype)
+    cache.attend(gpu.put(q)).y.result(WAIT_S)
+    before = counted(gpu)
+    for tokens in (1, 8, 9):
+        y = cache.attend(gpu.put(q[:, :, :tokens]), **options).y
+        part = q[:, :, :tokens]
+        exact, _ = attentions.attention(part, k, v, causal="bottom_right", **options)
+        got = value(gpu, y).astype("float64")
+        np.testing.assert_allclose(got, exact, rtol=EPS[dtype], atol=100 * EPS["float32"])
+    after = counted(gpu)
+    assert after["by own kernels"] == before["by own kernels"] + 2
+    assert after["by cuBLAS"] == before["by cuBLAS"] + 1

@@ -1,6 +1,8 @@
 """The canvas without a browser: its picture, what the page may ask, and which picture is sent."""
 
 import io
+import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -9,7 +11,7 @@ import numpy as np
 import pytest
 
 from accel_lab import System, views
-from accel_lab.actor import Actor
+from accel_lab.actor import Actor, Message, handles
 from accel_lab.blueprints.realtime import Describe, FluidSimulationActor, Splash, Step
 from accel_lab.display.table import WIDTH
 from accel_lab.errors import ActorStopped, InvalidArgument
@@ -190,3 +192,38 @@ def test_a_canvas_is_the_same_when_asked_for_again(fluid: Any) -> None:
     assert first.source.player.steps == 3
     with pytest.raises(InvalidArgument, match="canvas: steps must be an int from 1"):
         views.canvas(fluid, steps=0)
+
+
+class Nap(Message[None], frozen=True):
+    """Have the simulation answer nobody until the event is set."""
+
+    until: threading.Event
+
+
+class Napping(FluidSimulationActor):
+    """A simulation that may be busy for longer than a canvas waits."""
+
+    @handles(Nap)
+    def nap(self, m: Nap) -> None:
+        m.until.wait(30)
+
+
+def test_a_simulation_that_is_long_busy_is_told_and_shown_again(
+    lab: System, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (device,) = lab.devices
+    actor = lab.spawn(lambda: Napping(device, 8, 8))
+    player, module = Player(actor), sys.modules[Player.__module__]
+    monkeypatch.setattr(module, "ANSWER_S", 0.05)
+    player.play(playing=False)
+    awake = threading.Event()
+    napping = actor.ask(Nap(awake))
+    assert player.turn() is not None
+    assert "TimeoutError: no answer within" in CanvasView(player).sample()["problem"]
+    awake.set()
+    napping.result()
+    monkeypatch.setattr(module, "ANSWER_S", 60.0)
+    assert player.turn() is not None
+    assert player.problem == ""
+    assert player.newest is not None
+    actor.stop()

@@ -11,10 +11,11 @@ import numpy as np
 from cupy.cuda import runtime
 
 from accel_lab.backends.cuda.array.complex_order import argsort
-from accel_lab.backends.cuda.array.counting import count_kernel, sum_kernel
+from accel_lab.backends.cuda.array.counting import count_kernel, summed
 from accel_lab.backends.cuda.array.elementwise import cast_kernel, choice_kernel
 from accel_lab.backends.cuda.array.fused import FusedKernels
 from accel_lab.backends.cuda.array.products import CudaMatmul
+from accel_lab.backends.cuda.array.scanning import scanned
 from accel_lab.backends.cuda.device.interop import storage_of
 from accel_lab.backends.cuda.device.narrow_floats import FORMATS
 from accel_lab.compute.arrays.dtypes import numpy_dtype
@@ -212,7 +213,7 @@ class CudaArray:
             return
         made = m.made_dtype()
         flat = m.axis is None or x.ndim == 1
-        answer = getattr(cupy, m.op)(x.ravel() if flat else x, None if flat else m.axis, made)
+        answer = scanned(m.op, x.ravel() if flat else x, None if flat else m.axis, made)
         self._answer(answer, out, made)
 
     def sort(self, m: Sort, x: Any, out: Any) -> None:
@@ -304,7 +305,7 @@ class CudaArray:
         if weights is None:
             count_kernel()(x, m.length, out)
         else:
-            sum_kernel()(x, weights.astype("float64"), m.length, out)
+            summed(x.astype("int64"), weights, m.length, out)
 
     # These three wait for the device: they run beside the dispatcher.
 

@@ -1,4 +1,4 @@
-"""Attention on cuda: cuDNN's where it has it, else products by cuBLAS and CuPy's kernels."""
+"""Attention on cuda: cuDNN's, kernels of our own for few queries to pages, else products."""
 
 import contextlib
 from collections.abc import Mapping
@@ -12,12 +12,14 @@ from cupy.cuda import runtime
 from accel_lab.backends.cuda.attention import cudnn, paged
 from accel_lab.backends.cuda.attention.cudnn import key_of
 from accel_lab.backends.cuda.attention.paged import PagedKey, paged_key
+from accel_lab.backends.cuda.attention.paged_kernels import PagedKernels
 from accel_lab.backends.cuda.blas.products import CudaProducts
 from accel_lab.backends.cuda.device.narrow_floats import FORMATS
 from accel_lab.backends.cuda.dnn.kit import CudaKit
 from accel_lab.backends.cuda.handles.cudnn_graphs import CudnnGraphs, cudnn_graphs, packed
+from accel_lab.backends.cuda.own_kernels.driver_launches import DriverLaunches
 from accel_lab.libraries.attention.dense import Attend, AttendGradient
-from accel_lab.libraries.attention.evaluation.page_table import rows_of
+from accel_lab.libraries.attention.evaluation.page_table import Places, rows_of
 from accel_lab.libraries.attention.evaluation.paged import Paged, Pages
 from accel_lab.libraries.attention.evaluation.terms import Size
 from accel_lab.libraries.attention.pages import CacheAttend
@@ -69,7 +71,8 @@ class CudaAttention(Paged):
         self._device = device
         self._cudnn: CudnnGraphs | None = None
         self._is_looked_for = False
-        self._attended = {"by cuDNN": 0, "by cuBLAS": 0}
+        self._by_pages = PagedKernels(DriverLaunches(device))
+        self._attended = {"by cuDNN": 0, "by own kernels": 0, "by cuBLAS": 0}
 
     def attend(
         self,
@@ -108,7 +111,10 @@ class CudaAttention(Paged):
         return super().attend_gradient(m, operands, made, lengths_q, lengths_k, sink, out)
 
     def cache_attend(self, m: CacheAttend, pages: Pages, q: Any, sink: Any, out: Any) -> None:
-        """Write what each query gets (cudnn.pygraph.sdpa with the tables of pages)."""
+        """Write what each query gets (cudnn.pygraph.sdpa with the tables of pages).
+
+        Where cuDNN lacks it, few queries are attended by a kernel that reads pages where they are.
+        """
         found = [pages.table.sequence(number) for number in of_ints(m, "sequences")]
         lengths = [one.stored for one in found]
         key = paged_key(m, pages.keys.shape, lengths)
@@ -121,22 +127,32 @@ class CudaAttention(Paged):
             arrays = [packed(q), pages.keys, pages.values, table, of_q, of_k, out.y]
             if out.lse is not None:
                 arrays.append(out.lse)
-        if not self._run(key, arrays):
+        if self._try(key, arrays):
+            self._attended["by cuDNN"] += 1
+        elif self._by_pages.attend(m, pages, found, q, sink, out):
+            self._attended["by own kernels"] += 1
+        else:
+            self._attended["by cuBLAS"] += 1
             super().cache_attend(m, pages, q, sink, out)
+
+    def cache_append(self, pages: Pages, places: Places, k: Any, v: Any) -> None:
+        """Write tokens to their places by one kernel, and then let them count."""
+        self.copy_pages(pages, places)
+        self._by_pages.append(pages, places, k, v)
+        pages.table.append(places)
 
     def _by_cudnn(self, m: Any, operands: list[Any], made: list[Any], *, gradient: bool) -> bool:
         """Enqueue it by cuDNN, and return whether that has it."""
         key = key_of(m, gradient=gradient)
-        return self._run(key, [] if key is None else [*map(packed, operands), *made])
-
-    def _run(self, key: cudnn.Key | PagedKey | None, arrays: list[Any]) -> bool:
-        """Enqueue the plan of a key, and return whether there is one."""
-        self._device.active.enqueuing()
-        is_done = False
-        if key is not None and (library := self._found()) is not None:
-            is_done = library.run(key, arrays, _workspace)
+        is_done = self._try(key, [] if key is None else [*map(packed, operands), *made])
         self._attended["by cuDNN" if is_done else "by cuBLAS"] += 1
         return is_done
+
+    def _try(self, key: cudnn.Key | PagedKey | None, arrays: list[Any]) -> bool:
+        """Enqueue the plan of a key, and return whether there is one."""
+        self._device.active.enqueuing()
+        library = None if key is None else self._found()
+        return library is not None and library.run(key, arrays, _workspace)
 
     def _found(self) -> CudnnGraphs | None:
         """Return cuDNN, which is large and loaded when it is first needed; None without it."""

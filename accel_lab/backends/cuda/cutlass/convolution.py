@@ -44,6 +44,11 @@ class ConvVariant(NamedTuple):
     tile: int
 
     @property
+    def ahead(self) -> str:
+        """Nothing: options fill the files."""
+        return ""
+
+    @property
     def sources(self) -> tuple[str, ...]:
         """The files, one behind the other."""
         return ("ends.cuh", "convolution.cu")

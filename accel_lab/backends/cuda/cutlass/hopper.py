@@ -64,6 +64,11 @@ class HopperVariant(NamedTuple):
         return TILES[self.dtype][self.tile]
 
     @property
+    def ahead(self) -> str:
+        """Nothing: options fill the files."""
+        return ""
+
+    @property
     def sources(self) -> tuple[str, ...]:
         """The files, one behind the other."""
         return ("ends.cuh", "hopper.cu")
@@ -132,8 +137,13 @@ def run_hopper(
     out: Any,
     factors: Factors,
     processors: int,
+    more: tuple[Any, ...] = (),
 ) -> None:
-    """Enqueue a product on CuPy's current stream; `out` is contiguous."""
+    """Enqueue a product on CuPy's current stream; `out` is contiguous.
+
+    Parameters:
+        more: what else the kernel takes, of ctypes.
+    """
     (rows, columns), inner = out.shape, matrices[0].shape[1]
     if how[0].is_copied:
         inner = how[0].step
@@ -147,6 +157,7 @@ def run_hopper(
         *map(ctypes.c_int, (rows, columns, inner)),
         ctypes.c_float(factors.scale.real),
         *map(ctypes.c_uint64, addresses),
+        *more,
     )
     kernel.launch_packed(variant.grid(rows, columns, processors), given)
 

@@ -6,7 +6,7 @@
 import contextlib
 import ctypes
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -17,7 +17,8 @@ from cupy.cuda.function import Module
 
 from accel_lab.backends.cuda.jit import nvrtc
 from accel_lab.backends.cuda.jit.cubin import data_of
-from accel_lab.backends.cuda.jit.library import CudaJit
+from accel_lab.backends.cuda.jit.library import CUBIN, CudaJit
+from accel_lab.compute.machine.disk_cache import DiskCache, cache_folder, key_of
 from accel_lab.display.install import pip_install
 from accel_lab.errors import BackendUnavailable, InvalidArgument
 from accel_lab.libraries.jit.messages import Compile
@@ -32,6 +33,10 @@ LIBCUXX = ("cassert", "cstddef", "cstdint", "limits", "tuple", "type_traits", "u
 
 class Template(Protocol):
     """What a kernel is made of; equal ones make the same."""
+
+    @property
+    def ahead(self) -> str:
+        """What stands ahead of the files."""
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -86,6 +91,7 @@ class Kernels:
         properties = runtime.getDeviceProperties(device.index)
         self.processors: int = properties["multiProcessorCount"]
         self.card: str = properties["name"].decode()
+        self._prebuilt = DiskCache(cache_folder() / "cuda-cutlass-kernels")
         self._loaded: dict[Template, Kernel] = {}
         self._cubins: dict[Template, bytes] = {}
 
@@ -118,7 +124,28 @@ class Kernels:
                 "cutlass: its kernels here are for cards of compute capability 8.0 or higher; "
                 "send what blas_lt and dnn have"
             )
+        found = self._prebuilt.get(self._name(template)) or {}
+        if CUBIN in found:
+            return found[CUBIN]
         return self._jit.build(program_of(template)).compiled.cubin
+
+    def _name(self, template: Template) -> str:
+        """Return the hash of what a kernel is made of, whatever compiles it."""
+        return key_of(self.architecture, whole_text(template), template.options())
+
+    def built(self) -> dict[str, bytes]:
+        """Return the cubins in use by what they are made of; any thread."""
+        used = dict.fromkeys([*self._loaded, *self._cubins])
+        return {self._name(template): self._cubin(template) for template in used}
+
+    def install(self, cubins: Mapping[str, bytes]) -> None:
+        """Keep cubins on disk, where they are found ahead of the compiler; any thread.
+
+        Raises:
+            OSError: the disk does not take them.
+        """
+        for name, cubin in cubins.items():
+            self._prebuilt.put(name, {CUBIN: cubin}, anew=True)
 
     def loaded(self, template: Template) -> Kernel:
         """Return a kernel that was compiled, if only by a search that has just ended."""
@@ -143,7 +170,18 @@ class Kernels:
 def text_of(sources: tuple[str, ...]) -> str:
     """Return the C++ of templates."""
     folder = Path(__file__)
-    return "\n".join(folder.with_name(name).read_text() for name in sources)
+    return "\n".join(folder.with_name("templates").joinpath(name).read_text() for name in sources)
+
+
+def whole_text(template: Template) -> str:
+    """Return the C++ of a kernel."""
+    return template.ahead + text_of(template.sources)
+
+
+def every_template() -> str:
+    """Return a hash of all that kernels are made of."""
+    folder = Path(__file__).with_name("templates")
+    return key_of([file.read_text() for file in sorted(folder.glob("*.cu*"))])
 
 
 def program_of(template: Template) -> Compile:
@@ -155,7 +193,7 @@ def program_of(template: Template) -> Compile:
     if nvrtc.cutlass_headers() is None:
         raise BackendUnavailable(f"CUTLASS's headers are not installed; {pip_install('cutlass')}")
     headers = elsewhere(nvrtc.include_folders())
-    return Compile(text_of(template.sources), "multiply", template.options(), headers)
+    return Compile(whole_text(template), "multiply", template.options(), headers)
 
 
 @cache

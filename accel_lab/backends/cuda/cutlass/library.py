@@ -4,15 +4,16 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from accel_lab.backends.cuda.cutlass.convolution import CudaConvolutions
+from accel_lab.backends.cuda.cutlass.fused import CudaFused
 from accel_lab.backends.cuda.cutlass.grouped import CudaGrouped
 from accel_lab.backends.cuda.cutlass.kernels import Kernels
-from accel_lab.backends.cuda.cutlass.product import CudaProducts
+from accel_lab.backends.cuda.cutlass.prebuilt import CudaPrebuilt
 
 if TYPE_CHECKING:
     from accel_lab.backends.cuda.device.device import CudaDevice
 
 
-class CudaCutlass(CudaProducts, CudaGrouped, CudaConvolutions):
+class CudaCutlass(CudaFused, CudaPrebuilt, CudaGrouped, CudaConvolutions):
     """Enqueues on the device's active stream; used by the dispatcher thread, but for `search`."""
 
     def __init__(self, device: "CudaDevice") -> None:

@@ -1,7 +1,7 @@
 """One product of two matrices on cuda, and the search for its tile."""
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
@@ -21,7 +21,6 @@ from accel_lab.backends.cuda.cutlass.hopper import (
 from accel_lab.backends.cuda.cutlass.kernels import Kernel, Kernels
 from accel_lab.backends.cuda.cutlass.operands import Matrix, added, is_direct, lying, placed
 from accel_lab.backends.cuda.cutlass.variant import KINDS, Tile, Variant, default_tile, writes_wide
-from accel_lab.backends.cuda.jit import nvrtc
 from accel_lab.compute.execution.worker import Worker
 from accel_lab.compute.machine.disk_cache import DiskCache, cache_folder, key_of
 from accel_lab.errors import InvalidArgument
@@ -31,7 +30,7 @@ from accel_lab.libraries.cutlass.library import Build
 from accel_lab.libraries.cutlass.message import SUMS, made_of
 from accel_lab.libraries.cutlass.product import Gemm
 
-FORMAT = 2
+FORMAT = 3
 _RUNS = 5
 _CHOICE = "tile.txt"
 Product: TypeAlias = Gemm | ScaledGemm
@@ -50,6 +49,11 @@ class Problem(NamedTuple):
         """What there is to choose from."""
         dtype = self.plain.dtype
         return TILES[dtype] if isinstance(self.plain, HopperVariant) else KINDS[dtype].tiles
+
+    @property
+    def name(self) -> str:
+        """A hash of what it is, the same on every machine."""
+        return key_of(tuple(self), self.tiles)
 
 
 class CudaProducts:
@@ -97,7 +101,7 @@ class CudaProducts:
         self._kernels.compile(problem.plain._replace(tile=fastest))
         self._tiles[problem] = fastest
         with contextlib.suppress(OSError):  # without a disk it is timed in every process
-            self._cache.put(self._key(problem), {_CHOICE: str(fastest).encode()})
+            self._keep(problem.name, fastest)
 
     def gemm(self, m: Gemm, a: Any, b: Any, bias: Any, out: Any, scale: Number) -> None:
         """Write epilogue(scale a @ b + bias)."""
@@ -159,15 +163,34 @@ class CudaProducts:
 
     def _tile(self, problem: Problem) -> int | None:
         """Return the fastest tile, if it is known."""
-        if problem not in self._tiles:
-            found = self._cache.get(self._key(problem)) or {}
+        known = self._tiles
+        if problem not in known:
+            found = self._cache.get(self._key(problem.name)) or {}
             text = found.get(_CHOICE, b"").decode()
-            known = range(len(problem.tiles))
-            self._tiles[problem] = int(text) if text.isdigit() and int(text) in known else None
-        return self._tiles[problem]
+            tiles = range(len(problem.tiles))
+            known[problem] = int(text) if text.isdigit() and int(text) in tiles else None
+        return known[problem]
 
-    def _key(self, problem: Problem) -> str:
-        return key_of(FORMAT, self._kernels.card, nvrtc.version(), tuple(problem), problem.tiles)
+    def _keep(self, name: str, tile: int) -> None:
+        self._cache.put(self._key(name), {_CHOICE: str(tile).encode()}, anew=True)
+
+    def _key(self, name: str) -> str:
+        return key_of(FORMAT, self._kernels.card, name)
+
+    def found_tiles(self) -> dict[str, int]:
+        """Return the tiles that a search found, by the names of their products; any thread."""
+        tiles = dict(self._tiles)
+        return {problem.name: tile for problem, tile in tiles.items() if tile is not None}
+
+    def install_tiles(self, tiles: Mapping[str, int]) -> None:
+        """Keep tiles that another machine has found; any thread.
+
+        Raises:
+            OSError: the disk does not take them.
+        """
+        for name, tile in tiles.items():
+            self._keep(name, tile)
+        self._tiles = {}
 
 
 def problem_of(
@@ -184,15 +207,23 @@ def problem_of(
             "ScaledGemm: its kernels are for cards of compute capability 9.0, and this one has "
             f"{architecture[:-1]}.{architecture[-1]}; send blas_lt.fused_matmul"
         )
+    made = m.dtype if isinstance(m, ScaledGemm) else dtype
+    return problem_like(dtype, made, m.epilogue, (a, b), architecture)
+
+
+def problem_like(
+    dtype: str, made: str, epilogue: str, matrices: tuple[Any, Any], architecture: str
+) -> tuple[Problem, tuple[Matrix, Matrix]]:
+    """Return what a product of matrices of a dtype is, and how they lie."""
+    a, b = matrices
     how = lying(dtype, a, b)
     (rows, inner), columns = a.shape, b.shape[1]
     layouts = how[0].layout, how[1].layout
     plain: Variant | HopperVariant
     if architecture == HOPPER and dtype in TILES:
-        made = m.dtype if isinstance(m, ScaledGemm) else dtype
-        plain = HopperVariant(dtype, *layouts, m.epilogue, is_wide(columns), made, 0)
+        plain = HopperVariant(dtype, *layouts, epilogue, is_wide(columns), made, 0)
     else:
-        plain = Variant(dtype, *layouts, m.epilogue, writes_wide(dtype, columns), 0)
+        plain = Variant(dtype, *layouts, epilogue, writes_wide(dtype, columns), 0)
     return Problem(plain, rows, columns, inner), how
 
 

@@ -99,6 +99,11 @@ class Variant(NamedTuple):
         return KINDS[self.dtype].tiles[self.tile].block
 
     @property
+    def ahead(self) -> str:
+        """Nothing: options fill the files."""
+        return ""
+
+    @property
     def sources(self) -> tuple[str, ...]:
         """The files, one behind the other."""
         return ("ends.cuh", self.template)

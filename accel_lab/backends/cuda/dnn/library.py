@@ -7,9 +7,10 @@ from cupy.cuda import runtime
 
 from accel_lab.backends.cuda.dnn.convolution import CudaConvolutions
 from accel_lab.backends.cuda.dnn.kit import CudaKit
+from accel_lab.backends.cuda.dnn.normalizing import CudaNorms
+from accel_lab.backends.cuda.own_kernels.driver_launches import DriverLaunches
 from accel_lab.libraries.dnn.evaluation.exponentials import Exponentials
 from accel_lab.libraries.dnn.evaluation.layers import Activations
-from accel_lab.libraries.dnn.evaluation.normalizing import Norms
 from accel_lab.libraries.dnn.evaluation.pooling import Pooling
 from accel_lab.libraries.dnn.evaluation.recurrence import Recurrence
 from accel_lab.libraries.dnn.evaluation.response import Responses
@@ -23,7 +24,7 @@ class CudaDnn(
     CudaConvolutions,
     Activations,
     Pooling,
-    Norms,
+    CudaNorms,
     Responses,
     Exponentials,
     Training,
@@ -34,7 +35,7 @@ class CudaDnn(
     def __init__(self, device: "CudaDevice") -> None:
         kit = CudaKit()
         CudaConvolutions.__init__(self, device, kit)
-        Activations.__init__(self, kit)
+        CudaNorms.__init__(self, DriverLaunches(device), kit)
 
     def close(self) -> None:
         """Destroy what cuDNN has; waits for the device."""

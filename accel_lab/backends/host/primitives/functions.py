@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -12,6 +12,19 @@ from accel_lab.backends.host.primitives.loops import LOOPS
 from accel_lab.errors import CompileError
 from accel_lab.libraries.jit.messages import Compile
 from accel_lab.libraries.primitives.operators import TYPES, Operator
+
+
+class Around(Protocol):
+    """A loop in C++ around a function of the user's; equal ones make the same."""
+
+    @property
+    def called(self) -> str:
+        """What the function is called."""
+
+    def program(self) -> Compile:
+        """Return what is to be compiled."""
+
+    def __hash__(self) -> int: ...
 
 
 class Loop(NamedTuple):
@@ -25,6 +38,11 @@ class Loop(NamedTuple):
     operator: Operator
     dtype: str
     result: str = ""
+
+    @property
+    def called(self) -> str:
+        """What the operator is called."""
+        return self.operator.name
 
     def program(self) -> Compile:
         """Return what is to be compiled."""
@@ -40,17 +58,17 @@ class Functions:
 
     def __init__(self) -> None:
         self._jit = HostJit()
-        self._kernels: dict[Loop, HostKernel] = {}
+        self._kernels: dict[Around, HostKernel] = {}
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
         return len(self._kernels)
 
-    def lacking(self, loops: Iterable[Loop]) -> list[Loop]:
+    def lacking(self, loops: Iterable[Around]) -> list[Around]:
         """Return those that are not loaded."""
         return [loop for loop in loops if loop not in self._kernels]
 
-    def build(self, loops: Iterable[Loop]) -> None:
+    def build(self, loops: Iterable[Around]) -> None:
         """Compile, or find on disk, and load.
 
         Raises:
@@ -60,13 +78,13 @@ class Functions:
             try:
                 built = self._jit.build(loop.program())
             except CompileError as error:
-                name = loop.operator.name
+                name = loop.called
                 text = f"{name} does not compile:\n{error.log or error}"
                 raise CompileError(text, log=error.log, name=name) from None
             with self._lock:
                 self._kernels[loop] = self._jit.load(built)
 
-    def call(self, loop: Loop, *arrays: Any, numbers: tuple[int, ...]) -> None:
+    def call(self, loop: Around, *arrays: Any, numbers: tuple[int, ...]) -> None:
         """Run a loop with arrays without gaps.
 
         Raises:

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from accel_lab.backends.wgpu.kernels.job import Job
+from accel_lab.backends.wgpu.kernels.lacking import lacks
+from accel_lab.backends.wgpu.kernels.parts import in_parts
 from accel_lab.backends.wgpu.kernels.types import cast, raw_of, to_device, type_of
 from accel_lab.compute.arrays.dtypes import numpy_dtype
-from accel_lab.errors import UnsupportedDtype
 from accel_lab.libraries.array.indexing import Assign, AssignAlong, AssignAt, Assignment, TakeAlong
 from accel_lab.libraries.array.library import Take
 
@@ -153,21 +154,23 @@ class WgpuIndexing:
             return
         for name in (x.name, out.name):
             type_of(name)  # refuses what is only moved
-        job = Job(self._device)
-        job.array("x", x)
-        job.array("y", out)
-        job.run(f"set_y(i, {cast('x(i)', x.name, out.name)});", out.size)
+        for part, to in in_parts(self._device, (x, out)):
+            job = Job(self._device)
+            job.array("x", part)
+            job.array("y", to)
+            job.run(f"set_y(i, {cast('x(i)', x.name, out.name)});", to.size)
 
     def _fill(self, out: Any, element: bytes) -> None:
         """Write one element everywhere, as bits: -0.0 keeps its sign."""
         words = to_device(np.frombuffer(element, np.uint8), out.name).view(np.uint32)
-        job = Job(self._device)
-        job.array("y", out, moved=True)
-        for at, word in enumerate(words):
-            job.count(f"word{at}", int(word))
         kind = raw_of(out.name).stored
         made = ", ".join(f"word{at}()" for at in range(len(words)))
-        job.run(f"set_y(i, {kind}({made}));", out.size)
+        for (part,) in in_parts(self._device, (out,)):
+            job = Job(self._device)
+            job.array("y", part, moved=True)
+            for at, word in enumerate(words):
+                job.count(f"word{at}", int(word))
+            job.run(f"set_y(i, {kind}({made}));", part.size)
 
     def _moving(self, x: Any, out: Any) -> Job:
         job = Job(self._device)
@@ -179,5 +182,5 @@ class WgpuIndexing:
 def _wrapped(indices: Any, text: str, extent: str = "extent()") -> str:
     kind = type_of(indices.name, " as an index")
     if kind.value not in _WRAPPED:
-        raise UnsupportedDtype(f"wgpu takes no index of {indices.name}")
+        raise lacks(f"wgpu takes no index of {indices.name}")
     return _WRAPPED[kind.value].format(v=text, n=extent)

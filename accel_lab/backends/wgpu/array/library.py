@@ -10,10 +10,10 @@ from accel_lab.backends.wgpu.array.ordering import WgpuOrdering
 from accel_lab.backends.wgpu.array.reduction import reduce
 from accel_lab.backends.wgpu.kernels.elementwise import compute
 from accel_lab.backends.wgpu.kernels.job import Job
+from accel_lab.backends.wgpu.kernels.lacking import lacks
 from accel_lab.backends.wgpu.kernels.products import multiply
 from accel_lab.compute.arrays.dtypes import numpy_dtype
 from accel_lab.compute.fusion.program import Program, Step
-from accel_lab.errors import UnsupportedDtype
 from accel_lab.libraries.array.joining import Concatenate
 from accel_lab.libraries.array.library import Cast, Copy, Full, Reshape, Slice, Transpose, Zeros
 from accel_lab.libraries.array.making import Arange, Eye
@@ -39,7 +39,7 @@ class WgpuArray(WgpuOrdering):
         return {
             "kernels": len(device.kernels),
             "submissions": device.queue.submitted,
-            "bytes a binding at most": device.blocks.most_bytes,
+            "bytes a binding at most": device.most_bound,
             "buffers a kernel at most": device.most_buffers,
         }
 
@@ -98,7 +98,7 @@ class WgpuArray(WgpuOrdering):
         arrays = [x for x, kind in zip(operands, dtypes, strict=True) if kind]
         numbers = [x for x, kind in zip(operands, dtypes, strict=True) if not kind]
         if any(isinstance(number, complex) for number in numbers):
-            raise UnsupportedDtype(f"wgpu has no {op} of complex numbers")
+            raise lacks(f"wgpu has no {op} of complex numbers")
         key = op, dtypes, tuple(map(type, numbers)), dtype
         program = self._programs.get(key)
         if program is None:

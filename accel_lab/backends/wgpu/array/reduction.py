@@ -5,11 +5,13 @@ rounds. So a sum's rounding errors grow as those of sums of parts do.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from accel_lab.backends.wgpu.kernels.job import Job
+from accel_lab.backends.wgpu.kernels.parts import fits, halves, in_parts
 from accel_lab.backends.wgpu.kernels.types import cast, type_of
 from accel_lab.libraries.array.reduction import PLACES, SPREADS, Reduce
 
@@ -29,34 +31,107 @@ def reduce(device: "WgpuDevice", m: Reduce, x: Any, out: Any) -> None:
     each = int(np.prod([x.shape[axis] for axis in axes], dtype=np.int64))
     if not rows:
         return
-    turned = x.transpose((*kept, *axes))
-    to = Rows(out, rows)
+    turned = Lines(x.transpose((*kept, *axes)), len(kept))
     if m.op in PLACES:
-        places(device, m.op, turned, rows, each, to)
+        places(device, m.op, turned.x, rows, each, out)
         return
     made = m.made_dtype()
     if m.op in ("any", "all"):
-        folded = fold(device, "or" if m.op == "any" else "and", turned, rows, each, "bool")
+        folded = fold(device, "or" if m.op == "any" else "and", turned, "bool")
     elif m.op in ("max", "min"):
-        folded = fold(device, m.op, turned, rows, each, x.name)
+        folded = fold(device, m.op, turned, x.name)
     elif m.op in ("sum", "prod"):
-        folded = fold(device, m.op, turned, rows, each, wide(made))
+        folded = fold(device, m.op, turned, wide(made))
     else:
-        _mean(device, m, turned, rows, each, to)
+        _mean(device, m, turned, each, out)
         return
-    _write(device, folded, to, "x(i)", folded.name)
+    _write(device, folded, out, "x(i)", folded.name)
 
 
-def fold(device: "WgpuDevice", op: str, x: Any, rows: int, each: int, dtype: str) -> Any:
-    """Return a vector of what the rows of `x` fold to, computed in a dtype."""
-    return fold_terms(device, op, {"x": x}, rows, each, dtype, cast("x(n)", x.name, dtype))
+class Lines(NamedTuple):
+    """An array whose last axes are to be folded.
+
+    Attributes:
+        kept: how many come before these.
+    """
+
+    x: Any
+    kept: int
+
+    @property
+    def rows(self) -> tuple[int, ...]:
+        """The extents of what is kept."""
+        shape: tuple[int, ...] = self.x.shape[: self.kept]
+        return shape
+
+    @property
+    def each(self) -> int:
+        """How many elements a row has."""
+        return int(np.prod(self.x.shape[self.kept :], dtype=np.int64))
 
 
-class Rows:
-    """Where the results go: an array as a vector, whatever its strides are."""
+def fold(
+    device: "WgpuDevice",
+    op: str,
+    lines: Lines,
+    dtype: str,
+    term: str = "",
+    arrays: Mapping[str, Any] = MappingProxyType({}),
+) -> Any:
+    """Return an array of what the rows of `x` fold to, computed in a dtype.
 
-    def __init__(self, out: Any, rows: int) -> None:
-        self.out, self.rows = out, rows
+    Parameters:
+        term: what is folded, as WGSL, if that is not `x(n)`.
+        arrays: what it is made of beside `x`, of which each has an element for each row.
+    """
+    x, rows = lines.x, lines.rows
+    term = term or cast("x(n)", x.name, dtype)
+    if _far(device, x, arrays) is None:
+        count = int(np.prod(rows, dtype=np.int64))
+        given = {"x": x, **arrays}
+        return fold_terms(device, op, given, count, lines.each, dtype, term).reshape(rows)
+    made = device.empty(rows, dtype)
+    _fold(device, op, lines, made, term, arrays)
+    return made
+
+
+def _far(device: "WgpuDevice", x: Any, arrays: Mapping[str, Any]) -> Any:
+    """Return an array that a binding cannot have, None where there is none."""
+    return next((one for one in (x, *arrays.values()) if not fits(device, one)), None)
+
+
+def _fold(
+    device: "WgpuDevice",
+    op: str,
+    lines: Lines,
+    out: Any,
+    term: str,
+    arrays: Mapping[str, Any],
+) -> None:
+    """Write what rows fold to; what is too large for a binding is halved, and joined again."""
+    x, kept = lines
+    far = _far(device, x, arrays)
+    if far is None:
+        device.copy(fold(device, op, lines, out.name, term, arrays), out)
+        return
+    parts = halves(far, range(far.ndim))
+    if len(parts[0]) <= kept:
+        for part in parts:
+            some = {name: one[part] for name, one in arrays.items()}
+            _fold(device, op, Lines(x[part], kept), out[part], term, some)
+        return
+    _fold(device, op, Lines(x[parts[0]], kept), out, term, arrays)
+    other = device.empty(out.shape, out.name)
+    _fold(device, op, Lines(x[parts[1]], kept), other, term, arrays)
+    _, both = _terms(op, out.name)
+    kind = type_of(out.name)
+    made = both.format(a="x(i)", b="y(i)")
+    made = made if kind.kind == "f" else kind.rounded.format(made)
+    for one, two in in_parts(device, (out, other)):
+        job = Job(device)
+        job.array("x", one)
+        job.array("y", two)
+        job.run(f"set_x(i, {made});", one.size)
 
 
 _FOLDS = {
@@ -126,26 +201,25 @@ def fold_terms(
         arrays, each, term = {"x": made}, parts, "x(n)"
 
 
-def _mean(device: "WgpuDevice", m: Reduce, x: Any, rows: int, each: int, to: Rows) -> None:
+def _mean(device: "WgpuDevice", m: Reduce, lines: Lines, each: int, out: Any) -> None:
     """Write a mean, a variance or its root."""
     made = m.made_dtype()
     dtype = wide(m.dtype or made)
     kind = type_of(dtype).value
-    sums = fold(device, "sum", x, rows, each, dtype)
-    if m.op not in SPREADS:
-        _write(device, sums, to, f"x(i) / {kind}(number())", dtype, float(each))
-        return
-    means = device.empty((rows,), dtype)
-    _write(device, sums, Rows(means, rows), f"x(i) / {kind}(number())", dtype, float(each))
-    off = f"({cast('x(n)', x.name, dtype)} - mean(row))"
-    arrays = {"x": x, "mean": means}
-    squares = fold_terms(device, "sum", arrays, rows, each, dtype, f"({off} * {off})")
     quotient = f"x(i) / {kind}(number())"
+    sums = fold(device, "sum", lines, dtype)
+    if m.op not in SPREADS:
+        _write(device, sums, out, quotient, dtype, float(each))
+        return
+    means = device.empty(lines.rows, dtype)
+    _write(device, sums, means, quotient, dtype, float(each))
+    off = f"({cast('x(n)', lines.x.name, dtype)} - mean(row))"
+    squares = fold(device, "sum", lines, dtype, f"({off} * {off})", {"mean": means})
     text = f"sqrt({quotient})" if m.op == "std" else quotient
-    _write(device, squares, to, text, dtype, float(max(each - m.ddof, 0)))
+    _write(device, squares, out, text, dtype, float(max(each - m.ddof, 0)))
 
 
-def places(device: "WgpuDevice", op: str, x: Any, rows: int, each: int, to: Rows) -> None:
+def places(device: "WgpuDevice", op: str, x: Any, rows: int, each: int, out: Any) -> None:
     """Write where the first of the largest, or least, elements is; a NaN is both."""
     dtype, kind = x.name, type_of(x.name)
     where: Any = None
@@ -180,21 +254,22 @@ def places(device: "WgpuDevice", op: str, x: Any, rows: int, each: int, to: Rows
             rows * parts,
         )
         if parts == 1:
-            _write(device, found, to, "x(i)", "uint32")
+            _write(device, found, out, "x(i)", "uint32")
             return
         x, where, each = values, found, parts
 
 
 def _write(
-    device: "WgpuDevice", x: Any, to: Rows, text: str, dtype: str, number: float | None = None
+    device: "WgpuDevice", x: Any, out: Any, text: str, dtype: str, number: float | None = None
 ) -> None:
-    """Write a vector into the results, converted."""
-    job = Job(device)
-    job.array("x", x)
-    job.array("y", to.out)
-    if number is not None:
-        job.number("number", number, dtype)
-    job.run(f"set_y(i, {cast(f'({text})', dtype, to.out.name)});", to.rows)
+    """Write as many elements into the results, converted."""
+    for part, to in in_parts(device, (x.reshape(out.shape), out)):
+        job = Job(device)
+        job.array("x", part)
+        job.array("y", to)
+        if number is not None:
+            job.number("number", number, dtype)
+        job.run(f"set_y(i, {cast(f'({text})', dtype, to.name)});", to.size)
 
 
 def wide(dtype: str) -> str:

@@ -5,7 +5,7 @@ Narrow floats are computed in float32 and rounded once.
 
 from typing import TYPE_CHECKING, Any
 
-from accel_lab.backends.wgpu.array.reduction import Rows, fold_terms, places
+from accel_lab.backends.wgpu.array.reduction import fold_terms, places
 from accel_lab.backends.wgpu.kernels.job import Job
 from accel_lab.backends.wgpu.kernels.products import combine, multiply
 from accel_lab.backends.wgpu.kernels.types import cast, type_of
@@ -144,11 +144,11 @@ class WgpuBlas:
 
     def iamax(self, _: Iamax, x: Any, out: Any) -> None:
         """Write the index of the largest magnitude."""
-        places(self._device, "argmax", self._magnitudes(x), 1, x.size, Rows(out, 1))
+        places(self._device, "argmax", self._magnitudes(x), 1, x.size, out)
 
     def iamin(self, _: Iamin, x: Any, out: Any) -> None:
         """Write the index of the least magnitude."""
-        places(self._device, "argmin", self._magnitudes(x), 1, x.size, Rows(out, 1))
+        places(self._device, "argmin", self._magnitudes(x), 1, x.size, out)
 
     def swap(self, _: Swap, x: Any, y: Any) -> None:
         """Exchange the elements."""

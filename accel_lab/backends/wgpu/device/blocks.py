@@ -17,7 +17,9 @@ _STEP = 1 << 20
 _PAGE = 4096
 _USAGE = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
 # WebGPU has no addresses. NumPy needs some to tell which views overlap, and reads nothing there.
-_starts = itertools.count(1 << 52, 1 << 36)
+REACH_BYTES = 1 << 36
+"""How far they lie apart, so that no block is larger."""
+_starts = itertools.count(1 << 52, REACH_BYTES)
 
 
 class Block:
@@ -50,7 +52,7 @@ class Blocks:
     Attributes:
         returned: what came back, which `take` and `trim` look at.
         held_bytes: what all buffers have, used or not.
-        most_bytes: how much one binding can have, and so one block.
+        most_bytes: how much one buffer can have.
     """
 
     def __init__(self, device: Any, most_bytes: int) -> None:
@@ -67,13 +69,13 @@ class Blocks:
         """Return a block of at least this many bytes.
 
         Raises:
-            InvalidArgument: no binding can have as many.
+            InvalidArgument: no buffer can have as many.
             MemoryError: the device has no room.
         """
         size = _size(nbytes)
         if size > self.most_bytes:
             raise InvalidArgument(
-                f"{dtype}{list(shape)} takes {nbytes} bytes on wgpu, and a binding of this adapter "
+                f"{dtype}{list(shape)} takes {nbytes} bytes on wgpu, and a buffer of this adapter "
                 f"has at most {self.most_bytes}; use several buffers"
             )
         with self._lock:

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from types import ModuleType
 from typing import Any
@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 
 from accel_lab.backends.libraries import makers
-from accel_lab.backends.wgpu.adapters import NEEDS, describe, found, lacking
-from accel_lab.backends.wgpu.device.blocks import Blocks
+from accel_lab.backends.wgpu.adapters import NEEDS, describe, found, lacking, most_bound
+from accel_lab.backends.wgpu.device.blocks import REACH_BYTES, Blocks
 from accel_lab.backends.wgpu.device.device_array import DeviceArray
+from accel_lab.backends.wgpu.device.mirrors import Mirrors
 from accel_lab.backends.wgpu.device.queue import Queue
 from accel_lab.backends.wgpu.device.stream import WgpuClock, WgpuStream
 from accel_lab.backends.wgpu.kernels import job
 from accel_lab.backends.wgpu.kernels.kernels import Kernels
+from accel_lab.backends.wgpu.kernels.parts import fits
 from accel_lab.backends.wgpu.kernels.types import to_device, to_host, words_of
 from accel_lab.compute.arrays.dtypes import NAMES, numpy_dtype
 from accel_lab.compute.execution.backend import IpcCopies, MakeRoom, Peak, PeerMemory, Poison
@@ -49,6 +51,7 @@ class WgpuDevice:
         model: the adapter's name.
         total_bytes: its memory, as far as that is known: WebGPU tells nobody.
         lacks: the dtypes that it does not compute in.
+        most_bound: how many bytes a binding can have; larger arrays are computed in parts.
         most_buffers: how many arrays a kernel can have.
         queue, kernels: where work is enqueued, and what with.
     """
@@ -63,13 +66,14 @@ class WgpuDevice:
             required_features=sorted(features),
             required_limits={name: told.limits[name] for name in _LIMITS},
         )
-        most = min(told.limits["max-storage-buffer-binding-size"], told.limits["max-buffer-size"])
+        most = min(told.limits["max-buffer-size"], REACH_BYTES) // 4 * 4
+        self.most_bound = most_bound(told.limits)
         self.capability = 0.0
         self.model = told.name
         self.lacks = lacking(features)
         self.most_buffers = told.limits["max-storage-buffers-per-shader-stage"] - 1
         self.total_bytes = _total(told.kind, told.limits["max-buffer-size"])
-        self.blocks = Blocks(self.device, most // 4 * 4)
+        self.blocks = Blocks(self.device, most)
         self.queue = Queue(self.device)
         self.kernels = Kernels(self.device)
         self.arrays: ModuleType = np
@@ -104,7 +108,7 @@ class WgpuDevice:
         """Allocate.
 
         Raises:
-            InvalidArgument: it is more than a binding can have.
+            InvalidArgument: it is more than a buffer can have.
             MemoryError: there is no room.
         """
         native, count = numpy_dtype(dtype), 1
@@ -185,6 +189,11 @@ class WgpuDevice:
             place = 4 * words_of(array.name) * (array.offset + first)
             self.queue.write(array.block.buffer, place, words)
             return
+        if not fits(self, array):
+            whole = array.copy()
+            self.upload(whole, offset_bytes, source)
+            self.copy(whole, array)
+            return
         flat = self.empty((count,), array.name)
         self.queue.write(flat.block.buffer, 0, words)
         spread = job.Job(self)
@@ -205,6 +214,10 @@ class WgpuDevice:
             target[:nbytes] = to_host(words, name)
 
         self.queue.read(whole.block.buffer, whole.offset * step, whole.size * step, take)
+
+    def mirrors(self, operands: Sequence[Any]) -> Mirrors:
+        """Return arrays of NumPy's in the place of a message's operands."""
+        return Mirrors(self, operands)
 
     def read(self, array: DeviceArray) -> Any:
         """Return an array's elements; waits for the device."""
@@ -228,14 +241,18 @@ class WgpuDevice:
         return array
 
     def same_memory(self, left: Any, right: Any) -> bool:
-        """Whether two arrays have an element in common; yes when that is hard to tell."""
-        if not (isinstance(left, DeviceArray) and isinstance(right, DeviceArray)):
-            return False
-        if left.block is not right.block:
+        """Whether two arrays have an element in common; yes when that is hard to tell.
+
+        They are the device's, or NumPy's in their place.
+        """
+        if isinstance(left, DeviceArray) and isinstance(right, DeviceArray):
+            if left.block is not right.block:
+                return False
+            left, right = left.layout, right.layout
+        if not (isinstance(left, np.ndarray) and isinstance(right, np.ndarray)):
             return False
         try:
-            work = _OVERLAP_WORK
-            return bool(np.shares_memory(left.layout, right.layout, max_work=work))  # type: ignore[arg-type]
+            return bool(np.shares_memory(left, right, max_work=_OVERLAP_WORK))  # type: ignore[arg-type]
         except np.exceptions.TooHardError:
             return True
 

@@ -1,14 +1,25 @@
 """An array on the device: a block, and a view of it whose shape and strides NumPy reckons."""
 
+from types import EllipsisType
 from typing import Any
 
 import numpy as np
 
 from accel_lab.backends.wgpu.device.blocks import Block
 
+_READING = frozenset(
+    {"all", "any", "argmax", "argmin", "argsort", "astype", "cumprod", "cumsum", "dot", "flatten"}
+    | {"item", "max", "mean", "min", "nonzero", "prod", "repeat", "round", "std", "sum", "take"}
+    | {"tobytes", "tolist", "trace", "var"}
+)
+"""Methods of NumPy's arrays that change nothing, and whose answer is no view."""
 
-class DeviceArray:
+
+class DeviceArray(np.lib.mixins.NDArrayOperatorsMixin):
     """A view of a block.
+
+    NumPy computes with it on the host: what comes of that is NumPy's array, and what is written in
+    place, as by `x *= 2`, is written to the device.
 
     Attributes:
         block: the memory.
@@ -81,12 +92,21 @@ class DeviceArray:
         """Return another view of the block."""
         return DeviceArray(self.block, layout, self._owner)
 
-    def __getitem__(self, index: Any) -> "DeviceArray":
-        entries = index if isinstance(index, tuple) else (index,)
-        return self.like(self.layout[entries if ... in entries else (*entries, ...)])
+    def __getitem__(self, index: Any) -> Any:
+        entries = _entries(index)
+        if not all(map(_is_basic, entries)):
+            return self.get()[entries]
+        has_rest = any(one is ... for one in entries)
+        return self.like(self.layout[entries if has_rest else (*entries, ...)])
 
     def __setitem__(self, index: Any, values: Any) -> None:
-        self[index].set(values)
+        part = self[index]
+        if isinstance(part, DeviceArray):
+            part.set(values)
+        else:
+            whole = self.get()
+            whole[_entries(index)] = _fetched(values)
+            self.set(whole)
 
     def reshape(self, *shape: Any) -> "DeviceArray":
         """Return a view of another shape, or a copy where there can be none."""
@@ -120,6 +140,30 @@ class DeviceArray:
         given = np.broadcast_to(np.asarray(values, self.dtype), self.shape)
         self._owner.upload(self, 0, np.ascontiguousarray(given).tobytes())
 
+    def __getattr__(self, name: str) -> Any:
+        if name in _READING:
+            return getattr(self.get(), name)
+        raise AttributeError(f"a DeviceArray has no {name!r}; get() returns NumPy's array")
+
+    def __len__(self) -> int:
+        return len(self.layout)
+
+    def __array_ufunc__(
+        self, ufunc: Any, method: str, *inputs: Any, out: tuple[Any, ...] = (), **options: Any
+    ) -> Any:
+        given = [_fetched(x) for x in inputs]
+        options = {name: _fetched(x) for name, x in options.items()}
+        if not out:
+            return getattr(ufunc, method)(*given, **options)
+        into = tuple(_fetched(x) for x in out)
+        getattr(ufunc, method)(*given, out=into, **options)
+        for target, made in zip(out, into, strict=True):
+            if isinstance(target, DeviceArray):
+                target.set(made)
+        return out[0] if len(out) == 1 else out
+
+    __hash__ = object.__hash__  # two of them are one array only if they are the same object
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:  # noqa: FBT001 - NumPy's
         if copy is False:
             raise ValueError("the elements are on the device: they can only be copied")
@@ -128,3 +172,18 @@ class DeviceArray:
 
     def __repr__(self) -> str:
         return f"<DeviceArray {self.name}{list(self.shape)}>"
+
+
+def _entries(index: Any) -> tuple[Any, ...]:
+    return tuple(map(_fetched, index if isinstance(index, tuple) else (index,)))
+
+
+def _is_basic(entry: Any) -> bool:
+    """Whether it selects a view: no mask, and no list or array of places."""
+    return isinstance(entry, int | np.integer | slice | EllipsisType | None) and not isinstance(
+        entry, bool
+    )
+
+
+def _fetched(x: Any) -> Any:
+    return x.get() if isinstance(x, DeviceArray) else x

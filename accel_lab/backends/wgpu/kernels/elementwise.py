@@ -11,6 +11,8 @@ import numpy as np
 
 from accel_lab.backends.wgpu.kernels.fine import FINE, ROUGH
 from accel_lab.backends.wgpu.kernels.job import Job
+from accel_lab.backends.wgpu.kernels.lacking import lacks
+from accel_lab.backends.wgpu.kernels.parts import in_parts
 from accel_lab.backends.wgpu.kernels.target import Target
 from accel_lab.backends.wgpu.kernels.types import TYPES, cast, type_of
 from accel_lab.compute.arrays.dtypes import canonical, numpy_dtype
@@ -88,7 +90,7 @@ _OF_FLOATS = {
     "absolute": "bare_{T}({a})",
     "sign": "sign_{T}({a})",
     "reciprocal": "({T}(1) / {a})",
-    "divide": "({a} / {b})",
+    "divide": "quotient_{T}({a}, {b})",
     "floor_divide": "floored_{T}({a}, {b})",
     "remainder": "modulo_{T}({a}, {b})",
     "maximum": "more_{T}({a}, {b})",
@@ -118,9 +120,21 @@ def compute(
     Raises:
         UnsupportedDtype: wgpu lacks a step, or a dtype.
     """
-    job, shape = Job(device), outs[0].shape
+    shape, count = outs[0].shape, len(arrays)
+    for part in in_parts(device, [*(x.broadcast_to(shape) for x in arrays), *outs]):
+        _compute(device, program, part[:count], numbers, part[count:])
+
+
+def _compute(
+    device: Target,
+    program: Program,
+    arrays: Sequence[Any],
+    numbers: Sequence[Any],
+    outs: Sequence[Any],
+) -> None:
+    job = Job(device)
     for at, x in enumerate(arrays):
-        job.array(f"x{at}", x.broadcast_to(shape))
+        job.array(f"x{at}", x)
     for place, out in enumerate(outs):
         job.array(f"y{place}", out)
     text = _Text(job, program, numbers, device.lacks)
@@ -171,7 +185,7 @@ class _Text:
         kind = type_of(loop)
         template = _template(op, loop, self._lacks)
         if template is None:
-            raise UnsupportedDtype(f"wgpu has no {op} of {loop}; convert with array.cast")
+            raise lacks(f"wgpu has no {op} of {loop}; convert with array.cast")
         names = [self._operand(one, loop) for one in operands]
         most = 32 * kind.words - 1
         whole = f"u{32 * kind.words}"  # in which a negative number is a large one
@@ -195,7 +209,7 @@ class _Text:
                 known.append(numpy_dtype(self._dtype(one)))
         if {"int64", "uint64"} <= {self._dtype(one) for one in step.operands if one >= 0}:
             text = f"wgpu has no {step.op} of int64 and uint64"
-            raise UnsupportedDtype(f"{text}; convert with array.cast")
+            raise lacks(f"{text}; convert with array.cast")
         try:
             loop = canonical(np.result_type(*known))
         except np.exceptions.DTypePromotionError:  # of a narrow float, which is compared in another

@@ -122,7 +122,7 @@ for _template in (
   if (b == 0.0L) { return a / b; }
   let rest = rest_T(a, b);
   if (is_nan_T(rest)) { return rest; }
-  var whole = (a - rest) / b;
+  var whole = quotient_T(a - rest, b);
   if (rest != 0.0L && (rest < 0.0L) != (b < 0.0L)) { whole = whole - 1.0L; }
   if (whole == 0.0L) { return signed_T(whole, a / b); }
   let down = floor(whole);
@@ -173,6 +173,16 @@ FUNCTIONS.update(
 }""",
     }
 )
+
+# WGSL lets a card divide by a float32 beyond 2**126 as it likes, and some then give 0 or NaN.
+FUNCTIONS["quotient_f32"] = """fn quotient_f32(a: f32, b: f32) -> f32 {
+  let s = select(1.0, 0.0625, abs(b) > 4e37);
+  return (a * s) / (b * s);
+}"""
+for _kind in ("f16", "f64"):
+    FUNCTIONS[f"quotient_{_kind}"] = (
+        f"fn quotient_{_kind}(a: {_kind}, b: {_kind}) -> {_kind} {{ return a / b; }}"
+    )
 
 # Of whole numbers: division rounds down, and by zero gives 0, as NumPy's does. What is left is
 # computed from the quotient, for Vulkan leaves `%` of negative numbers to the driver.

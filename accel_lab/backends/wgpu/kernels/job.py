@@ -7,6 +7,7 @@ import struct
 from typing import Any
 
 from accel_lab.backends.wgpu.kernels.functions import needed
+from accel_lab.backends.wgpu.kernels.parts import Window, in_parts, window
 from accel_lab.backends.wgpu.kernels.target import Target
 from accel_lab.backends.wgpu.kernels.types import (
     Type,
@@ -41,7 +42,7 @@ class Job:
     def __init__(self, device: Target) -> None:
         self._device = device
         self._words = [0, 0]
-        self._buffers: list[Any] = []
+        self._buffers: list[Window] = []
         self._text: list[str] = []
 
     def array(self, name: str, x: Any, as_type: Type | None = None, *, moved: bool = False) -> None:
@@ -50,23 +51,21 @@ class Job:
         Parameters:
             as_type: what its elements are, if not what is computed in.
         """
-        binding = len(self._buffers) + 1
-        self._buffers.append(x.block.buffer)
+        binding, start = self._bind(x)
         kind = as_type or (raw_of(x.name) if moved else type_of(x.name))
         load = kind.load.format(f"{name}_all[{name}_at(i)]")
         save = kind.save.format("v")
         head = f"@group(0) @binding({binding}) var<storage, read_write>"
         self._text += [
             f"{head} {name}_all: array<{kind.stored}>;",
-            self._place(name, x),
+            self._place(name, x, start),
             f"fn {name}(i: u32) -> {kind.value} {{ return {load}; }}",
             f"fn set_{name}(i: u32, v: {kind.value}) {{ {name}_all[{name}_at(i)] = {save}; }}",
         ]
 
     def matrices(self, name: str, x: Any) -> None:
         """Bind matrices: element (r, c) of number z is `x(x_base(z), r, c)` in the text."""
-        binding = len(self._buffers) + 1
-        self._buffers.append(x.block.buffer)
+        binding, start = self._bind(x)
         kind, size = type_of(x.name), x.dtype.itemsize
         corner = x.like(x.layout[None, ..., 0, 0])  # no element: nothing is behind it
         row, column = (step // size for step in x.strides[-2:])
@@ -78,7 +77,9 @@ class Job:
         save = kind.save.format("v")
         self._text += [
             f"{head} {name}_all: array<{kind.stored}>;",
-            self._place(f"{name}_base", corner).replace(f"{name}_base_at", f"{name}_base", 1),
+            self._place(f"{name}_base", corner, start).replace(
+                f"{name}_base_at", f"{name}_base", 1
+            ),
             f"fn {name}(base: u32, r: u32, c: u32) -> {kind.value} {{ return {load}; }}",
             f"fn set_{name}(base: u32, r: u32, c: u32, v: {kind.value}) {{",
             f"  {name}_all[{place}] = {save};\n}}",
@@ -119,13 +120,23 @@ class Job:
         text = f"@group(0) @binding(0) var<storage, read> P: array<u32>;\n{needed(own)}\n{own}"
         kernel = self._device.kernels.made(text, len(self._buffers))
         packed = struct.pack(f"<{len(words)}I", *words)
-        bound: list[Any] = [packed, *((one, 0, one.size) for one in self._buffers)]
+        bound: list[Any] = [packed, *self._buffers]
         self._device.queue.dispatch(*kernel, bound, groups)
 
-    def _place(self, name: str, x: Any) -> str:
+    def _bind(self, x: Any) -> tuple[int, int]:
+        """Bind an array; return the binding's number, and its first element in the buffer.
+
+        Raises:
+            InvalidArgument: it is larger than a binding.
+        """
+        bound, start = window(self._device, x)
+        self._buffers.append(bound)
+        return len(self._buffers), start
+
+    def _place(self, name: str, x: Any, first: int) -> str:
         """Return the function that says where element i lies."""
         at = len(self._words)
-        self._words.append(x.offset)
+        self._words.append(x.offset - first if x.size else 0)
         head, start = f"fn {name}_at(i: u32) -> u32", f"P[{at}u]"
         if x.flags.c_contiguous or x.size <= 1:
             return f"{head} {{ return {start} + i; }}"
@@ -171,7 +182,8 @@ def copy(device: Target, x: Any, out: Any) -> None:
             x.block.buffer, x.offset * step, out.block.buffer, out.offset * step, count * step
         )
         return
-    job = Job(device)
-    job.array("x", x, moved=True)
-    job.array("y", out, moved=True)
-    job.run("set_y(i, x(i));", count)
+    for piece, to in in_parts(device, (x, out)):
+        job = Job(device)
+        job.array("x", piece, moved=True)
+        job.array("y", to, moved=True)
+        job.run("set_y(i, x(i));", to.size)

@@ -31,6 +31,10 @@ class Target(Protocol):
         """The dtypes that it does not compute in."""
 
     @property
+    def most_bound(self) -> int:
+        """How many bytes a binding can have."""
+
+    @property
     def kernels(self) -> Pipelines:
         """What makes its kernels."""
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from accel_lab.backends.wgpu.kernels.lacking import lacks
 from accel_lab.compute.arrays.dtypes import numpy_dtype
-from accel_lab.errors import UnsupportedDtype
 
 
 class Type(NamedTuple):
@@ -83,7 +83,7 @@ def type_of(dtype: str, for_what: str = "") -> Type:
     found = TYPES.get(dtype)
     if found is None:
         text = f"wgpu computes nothing{for_what} in {dtype}; it has {', '.join(TYPES)}"
-        raise UnsupportedDtype(text)
+        raise lacks(text)
     return found
 
 

@@ -15,13 +15,28 @@ extern "C" __global__ void cell_keys(const Real* points, int n, int axes, Cells 
   }
 }
 
-// `starts[c]` is where the points of cell c begin among the sorted ones, and `starts[c + 1]` where they end.
-extern "C" __global__ void cell_starts(const int* keys, int n, int cells, int* starts) {
-  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i <= n; i += gridDim.x * blockDim.x) {
-    int before = i == 0 ? -1 : keys[i - 1];
-    int here = i == n ? cells : keys[i];
-    for (int cell = before + 1; cell <= here; ++cell) starts[cell] = i;
+// The first place whose key is at least `cell`, if all before `at` are less: steps that double, then halves.
+__device__ int place_of(int cell, const int* keys, int n, int at) {
+  if (at == n || keys[at] >= cell) return at;
+  int step = 1;
+  while (step < n - at && keys[at + step] < cell) at += step, step *= 2;
+  int low = at + 1, high = step < n - at ? at + step : n;
+  while (low < high) {
+    int middle = low + (high - low) / 2;
+    if (keys[middle] < cell) low = middle + 1;
+    else high = middle;
   }
+  return low;
+}
+
+// `starts[c]` is where the points of cell c begin among the sorted ones, and `starts[c + 1]` where they end.
+// Each thread has as many cells as the others, one behind the other, however the points are spread.
+extern "C" __global__ void cell_starts(const int* keys, int n, int cells, int* starts) {
+  int threads = gridDim.x * blockDim.x, each = cells / threads + 1;
+  long long first = (long long)(blockIdx.x * blockDim.x + threadIdx.x) * each;
+  int at = 0;
+  for (long long cell = first; cell < first + each && cell <= cells; ++cell)
+    starts[cell] = at = place_of((int)cell, keys, n, at);
 }
 
 // Counts the points within `radius` of each query; with `found` also writes them, from `offsets` on.

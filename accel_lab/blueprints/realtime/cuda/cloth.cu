@@ -2,8 +2,6 @@
 //
 // Node (row, column) has number row * columns + column; y points up. Every node that moves has mass 1.
 
-#include "cells.h"
-
 struct Vector {
   float x, y, z;
 };
@@ -71,9 +69,33 @@ extern "C" __global__ void outside(float* x, const unsigned char* pinned, int co
   }
 }
 
-// Pushes nodes apart that are closer than `thickness` and no neighbours in the grid.
+// Nodes are found by cells of a cube that repeats itself in all directions: `count` of them along each axis.
+// So a cloth that flies away is among as many cells as before. What is no place has the cell 0 along an axis.
+__device__ bool is_place(float x, double size) { return fabs(x / size) < 1e9; }
+__device__ int cell_of(float x, double size) { return is_place(x, size) ? (int)floor(x / size) : 0; }
+__device__ int folded(int cell, int count) {
+  int at = cell % count;
+  return at < 0 ? at + count : at;
+}
+__device__ int key_of(int x, int y, int z, int count) {
+  return (folded(z, count) * count + folded(y, count)) * count + folded(x, count);
+}
+
+// The cell of each node. Nodes that are nowhere meet nobody, and are spread over the cells.
+extern "C" __global__ void node_keys(const float* x, int n, double size, int count, int* keys, int* order) {
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
+    Vector at = node(x, i);
+    bool is_somewhere = is_place(at.x, size) && is_place(at.y, size) && is_place(at.z, size);
+    int key = key_of(cell_of(at.x, size), cell_of(at.y, size), cell_of(at.z, size), count);
+    keys[i] = is_somewhere ? key : i % (count * count * count);
+    order[i] = i;
+  }
+}
+
+// Pushes nodes apart that are closer than `thickness` and no neighbours in the grid. A cell is at least as
+// large as that, and there are four along an axis at least, so none is looked at twice.
 extern "C" __global__ void separate(const float* x, const unsigned char* pinned, int rows, int columns,
-                                    float thickness, Cells cells, const int* order,
+                                    float thickness, double size, int count, const int* order,
                                     const int* starts, float* next) {
   for (int k = blockIdx.x * blockDim.x + threadIdx.x; k < rows * columns; k += gridDim.x * blockDim.x) {
     int i = order[k];
@@ -81,22 +103,23 @@ extern "C" __global__ void separate(const float* x, const unsigned char* pinned,
     float coordinates[3] = {at.x, at.y, at.z};
     int low[3], high[3];
     for (int axis = 0; axis < 3; ++axis) {
-      low[axis] = cells.along(axis, coordinates[axis] - thickness);
-      high[axis] = cells.along(axis, coordinates[axis] + thickness);
+      low[axis] = cell_of(coordinates[axis] - thickness, size);
+      high[axis] = cell_of(coordinates[axis] + thickness, size);
     }
     for (int z = low[2]; z <= high[2]; ++z)
-      for (int y = low[1]; y <= high[1]; ++y) {
-        int first = (z * cells.count[1] + y) * cells.count[0];
-        for (int m = starts[first + low[0]]; m < starts[first + high[0] + 1]; ++m) {
-          int j = order[m];
-          if (abs(j / columns - i / columns) <= 1 && abs(j % columns - i % columns) <= 1) continue;
-          Vector apart = minus(at, node(x, j));
-          float length = sqrtf(dot(apart, apart));
-          if (length >= thickness || length == 0) continue;
-          float by = 0.25f * (thickness - length) / length;  // several may push: half of a half
-          sum.x += by * apart.x, sum.y += by * apart.y, sum.z += by * apart.z;
+      for (int y = low[1]; y <= high[1]; ++y)
+        for (int across = low[0]; across <= high[0]; ++across) {
+          int key = key_of(across, y, z, count);
+          for (int m = starts[key]; m < starts[key + 1]; ++m) {
+            int j = order[m];
+            if (abs(j / columns - i / columns) <= 1 && abs(j % columns - i % columns) <= 1) continue;
+            Vector apart = minus(at, node(x, j));
+            float length = sqrtf(dot(apart, apart));
+            if (!(length < thickness) || length == 0) continue;
+            float by = 0.25f * (thickness - length) / length;  // several may push: half of a half
+            sum.x += by * apart.x, sum.y += by * apart.y, sum.z += by * apart.z;
+          }
         }
-      }
     float moves = pinned[i] ? 0.f : 1.f;
     next[3 * i] = at.x + moves * sum.x;
     next[3 * i + 1] = at.y + moves * sum.y;

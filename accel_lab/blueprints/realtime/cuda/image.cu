@@ -69,7 +69,7 @@ extern "C" __global__ void equalise(const float* image, int count, const long lo
   float first = below[lowest], span = below[bins - 1] - first;
   for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x) {
     float place = (image[i] - low) / (high - low) * bins;
-    int bin = min(max((int)place, 0), bins - 1);
+    int bin = (int)fminf(fmaxf(place, 0.f), bins - 1.f);  // what is infinite has no whole number
     float share = span > 0 ? fmaxf(below[bin] - first, 0.f) / span : 0.f;
     out[i] = low + share * (high - low);
   }

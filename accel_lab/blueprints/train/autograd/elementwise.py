@@ -67,7 +67,9 @@ def power(x: Any, y: Any) -> Variable:
     made = a**b
 
     def by_exponent(dy: AccelRef) -> AccelRef:
-        base = a if isinstance(a, AccelRef) else made * 0 + a
+        base = a
+        if not isinstance(a, AccelRef):
+            base = array.full(made.device, made.shape, float(a), made.dtype)
         is_zero = array.equal(base, 0)
         logarithm = array.log(array.where(is_zero, 1, base))
         return dy * array.where(is_zero, 0, made * logarithm)

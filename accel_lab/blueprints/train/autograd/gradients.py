@@ -22,7 +22,8 @@ def gradients(
         seed: the gradient by `loss` itself; a buffer, where that is no number.
 
     Raises:
-        InvalidArgument: `loss` has more than one element, and there is no seed for them.
+        InvalidArgument: `loss` has more than one element, and there is no seed for them; or
+            something is no variable.
     """
     found: list[AccelRef | None] = [None] * len(by)
     for place, gradient in gradients_in_turn(loss, by, seed=seed):
@@ -40,6 +41,7 @@ def gradients_in_turn(
     Raises:
         InvalidArgument: as `gradients`.
     """
+    _require_variables(loss, by)
     places: dict[int, list[int]] = {}
     for place, variable in enumerate(by):
         places.setdefault(id(variable), []).append(place)
@@ -65,6 +67,15 @@ def gradients_in_turn(
         for place in left:
             ref = by[place].value
             yield place, array.zeros(ref.device, ref.shape, ref.dtype)
+
+
+def _require_variables(loss: object, by: Sequence[object]) -> None:
+    if not isinstance(loss, Variable):
+        kind = type(loss).__name__
+        raise InvalidArgument(f"gradients: loss is to be a variable, not {kind}")
+    strange = [type(one).__name__ for one in by if not isinstance(one, Variable)]
+    if strange:
+        raise InvalidArgument(f"gradients: by is to be variables, not {strange[0]}")
 
 
 _FIRST = -(1 << 62)

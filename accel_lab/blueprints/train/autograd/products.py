@@ -67,7 +67,13 @@ def attention(q: Any, k: Any, v: Any, mask: Any = None, *, causal: bool = False)
     Parameters:
         mask: added to the scores, as -inf where nobody is to look.
         causal: whether no place looks at those behind it.
+
+    Raises:
+        InvalidArgument: the mask says yes and no.
     """
+    if mask is not None and getattr(mask, "dtype", "") == "bool":
+        text = "mask is of bool, and is added to the scores: 0 where to look, and -inf where not"
+        raise InvalidArgument(f"attention: {text}")
     one, other = plain_ref(q, "attention: q"), plain_ref(k, "attention: k")
     axes = (*range(other.ndim - 2), other.ndim - 1, other.ndim - 2)
     scores = multiply(matmul(q, transpose(k, axes)), 1 / math.sqrt(one.shape[-1]))

@@ -40,7 +40,7 @@ def var(x: Any, axis: Any = None, *, ddof: int = 0, keepdims: bool = False) -> V
     a = plain_ref(x, "var: x")
     count = a.size // builtins.max(math.prod(_kept(a, axis)), 1)
     squares = square(subtract(x, mean(x, axis, keepdims=True)))
-    return sum(squares, axis, keepdims=keepdims) / (count - ddof)
+    return sum(squares, axis, keepdims=keepdims) / builtins.max(count - ddof, 0)
 
 
 def max(x: Any, axis: Any = None, *, keepdims: bool = False) -> Variable:
@@ -69,7 +69,10 @@ def _kept(a: AccelRef, axis: Any) -> tuple[int, ...]:
     """Return the shape that is left, with axes of one element."""
     if axis is None:
         return (1,) * a.ndim
-    axes = {one % a.ndim for one in (axis if isinstance(axis, tuple | list) else (axis,))}
+    axes = {
+        one % builtins.max(a.ndim, 1)
+        for one in (axis if isinstance(axis, tuple | list) else (axis,))
+    }
     return tuple([1 if at in axes else n for at, n in enumerate(a.shape)])
 
 

@@ -166,6 +166,9 @@ class Variable:
     def __pow__(self, other: Any) -> "Variable":
         return self.functions.power(self, other)
 
+    def __rpow__(self, other: Any) -> "Variable":
+        return self.functions.power(other, self)
+
     def __matmul__(self, other: Any) -> "Variable":
         return self.functions.matmul(self, other)
 

@@ -9,6 +9,8 @@ from accel_lab.errors import InvalidArgument
 from accel_lab.libraries import array
 
 _NARROW = frozenset({"float16", "bfloat16"})
+_LEAST_SCALE, _LARGEST_SCALE = 2.0**-126, 2.0**127
+"""Beyond these a scale, or one divided by it, is no float32."""
 
 
 def norm(gradients: Sequence[AccelRef]) -> AccelRef:
@@ -82,9 +84,10 @@ class LossScale(NamedTuple):
     def after(self, *, finite: bool) -> "LossScale":
         """Return what holds after a step."""
         if not finite:
-            return self._replace(scale=self.scale * self.backoff, good=0)
-        if self.good + 1 == self.every:
-            return self._replace(scale=self.scale * self.growth, good=0)
+            return self._replace(scale=max(self.scale * self.backoff, _LEAST_SCALE), good=0)
+        if self.good + 1 >= self.every:
+            grown = self.scale * self.growth
+            return self._replace(scale=grown if grown <= _LARGEST_SCALE else self.scale, good=0)
         return self._replace(good=self.good + 1)
 
 

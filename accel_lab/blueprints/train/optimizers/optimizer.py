@@ -3,8 +3,10 @@
 A step is handle expressions, element by element, which a context computes together.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from itertools import accumulate
 from typing import ClassVar, TypeAlias
 
 from accel_lab.blueprints.train.optimizers.schedules import Schedule
@@ -16,6 +18,8 @@ Buffers: TypeAlias = dict[str, AccelRef]
 Shape: TypeAlias = tuple[int, ...]
 SEPARATOR = ":"
 """Between the name of a parameter and that of a slot."""
+SMALL = 1 << 16
+"""Vectors of so many elements at most are joined, for a step of each costs its messages alone."""
 
 
 class Into:
@@ -59,8 +63,16 @@ class Optimizer(ABC):
             raise InvalidArgument(f"{trainer}: {text}; take one as AdamW")
 
     def rate_at(self, step: int) -> float:
-        """Return the learning rate of a step; the first is 0."""
-        return float(self.rate(step) if callable(self.rate) else self.rate)
+        """Return the learning rate of a step; the first is 0.
+
+        Raises:
+            InvalidArgument: the schedule has come to none.
+        """
+        rate = float(self.rate(step) if callable(self.rate) else self.rate)
+        if not 0 <= rate < math.inf:
+            text = f"the rate of step {step} is {rate!r}; it is at least 0, and finite"
+            raise InvalidArgument(f"{type(self).__name__}: {text}")
+        return rate
 
     @abstractmethod
     def slots(self, shape: Shape) -> dict[str, Shape]:
@@ -102,21 +114,63 @@ class Optimizer(ABC):
                 parameters and slots themselves. New buffers where it has none.
 
         Raises:
-            InvalidArgument: a gradient is missing, or has another shape.
+            InvalidArgument: a gradient or slot is missing, or has another shape or dtype.
         """
+        kind = type(self).__name__
+        if type(number) is not int or number < 1:
+            raise InvalidArgument(f"{kind}: number is {number!r}; it is an integer from 1")
         used = self.rate_at(number - 1) if rate is None else rate
         made: Buffers = {}
         kept: Buffers = {}
         for name, p in parameters.items():
             g = gradients.get(name)
-            if g is None or g.shape != p.shape:
+            if g is None or g.shape != p.shape or g.dtype != p.dtype:
                 found = "is missing" if g is None else f"is {g.label}"
                 text = f"the gradient of {name!r} {found}, and the parameter is {p.label}"
-                raise InvalidArgument(f"{type(self).__name__}: {text}")
-            own = {slot: slots[slot_name(name, slot)] for slot in self.slots(p.shape)}
-            made[name], after = self.one(p, g, own, Into(name, out or {}), number, used)
-            kept |= {slot_name(name, slot): ref for slot, ref in after.items()}
-        return made, kept
+                raise InvalidArgument(f"{kind}: {text}")
+            missing = [x for x in self.slots(p.shape) if slot_name(name, x) not in slots]
+            if missing:
+                text = f"slot {slot_name(name, missing[0])!r} is missing; begin() makes the first"
+                raise InvalidArgument(f"{kind}: {text}")
+        joined = [] if out else self._joined(parameters)
+        alone = [[name] for name in parameters if not any(name in names for names in joined)]
+        for names in (*alone, *joined):
+            own = {
+                slot: _together(slots, names, slot)
+                for slot in self.slots(parameters[names[0]].shape)
+            }
+            p, g = _together(parameters, names), _together(gradients, names)
+            into = Into(names[0], out or {})
+            after, kept_of = self.one(p, g, own, into, number, used)
+            sizes = [parameters[name].size for name in names]
+            for slot, ref in {"": after, **kept_of}.items():
+                parts = zip(names, _apart(ref, sizes), strict=True)
+                (kept if slot else made).update(
+                    {slot_name(name, slot): part for name, part in parts}
+                )
+        return {name: made[name] for name in parameters}, kept
+
+    def _joined(self, parameters: Mapping[str, AccelRef]) -> list[list[str]]:
+        """Return which parameters take a step as one vector, those of each dtype."""
+        groups: dict[str, list[str]] = {}
+        if self.is_elementwise and set(self.slots((1,)).values()) <= {(1,)}:
+            for name, ref in parameters.items():
+                if len(ref.shape) == 1 and 0 < ref.size <= SMALL:
+                    groups.setdefault(ref.dtype, []).append(name)
+        return [names for names in groups.values() if len(names) > 1]
+
+
+def _together(of: Mapping[str, AccelRef], names: list[str], slot: str = "") -> AccelRef:
+    """Return vectors as one, or what is alone as it is."""
+    refs = [of[slot_name(name, slot)] for name in names]
+    return refs[0] if len(refs) == 1 else array.concatenate(refs)
+
+
+def _apart(ref: AccelRef, sizes: list[int]) -> list[AccelRef]:
+    """Return the parts of what was together, as views."""
+    if len(sizes) == 1:
+        return [ref]
+    return [ref[end - size : end] for size, end in zip(sizes, accumulate(sizes), strict=True)]
 
 
 def slot_name(name: str, slot: str) -> str:

@@ -16,13 +16,14 @@ import numpy.typing as npt
 
 from accel_lab.blueprints.train.autograd.gradients import gradients
 from accel_lab.blueprints.train.autograd.variable import Variable
+from accel_lab.blueprints.train.checks import require_floats, require_loss
 from accel_lab.blueprints.train.faults import Hearing, is_fault
 from accel_lab.blueprints.train.optimizers.optimizer import Buffers, Optimizer
 from accel_lab.blueprints.train.parameter_server.compression import Compression
 from accel_lab.blueprints.train.parameter_server.staleness import Push, may_push
 from accel_lab.compute.device import Device
 from accel_lab.compute.message.buffer import AccelRef
-from accel_lab.errors import AccelError, InvalidArgument
+from accel_lab.errors import AccelError, ArenaFull, InvalidArgument
 
 ATTEMPTS = 5
 """So often a push is tried before its fault is raised."""
@@ -108,12 +109,10 @@ class AsyncParameterServer:
             raise InvalidArgument(f"{kind}: {text}; it is at least one less")
         if type(every) is not int or every < 1:
             raise InvalidArgument(f"{kind}: every is {every!r}; it is an integer from 1")
-        if not parameters:
-            raise InvalidArgument(f"{kind}: there are no parameters")
         self.server, self.workers = server, list(workers)
         self.loss, self.optimizer, self.batches = loss, optimizer, batches
         self.staleness, self.compression, self.every = bound, compression, every
-        self._first = {name: np.array(x) for name, x in parameters.items()}
+        self._first = require_floats(self, parameters)
         self.pushes: list[Push] = []
         self.faults: list[AccelError] = []
         self.sent_bytes = 0
@@ -215,6 +214,7 @@ class AsyncParameterServer:
                     self._news.wait_for(lambda: self._may_push(number))
                     if self._failed is None and pulled.history == self._history:
                         self._apply(number, pulled, computed, hear)
+                        self._keep()
                     self._end(number)
             except AccelError as error:
                 hear()
@@ -247,7 +247,7 @@ class AsyncParameterServer:
         """Compute a gradient of what was pulled, and wait for it.
 
         Raises:
-            InvalidArgument: `loss` returns no variable.
+            InvalidArgument: `loss` returns no variable, or one that no parameter changes.
         """
         device = self.workers[number]
         p = {name: Variable(_on(device, ref)) for name, ref in pulled.state.items()}
@@ -256,9 +256,7 @@ class AsyncParameterServer:
             for one in self.batches(pulled.batch)
         ]
         loss = self.loss(p, *batch)
-        if not isinstance(loss, Variable):
-            kind = type(loss).__name__
-            raise InvalidArgument(f"loss is to return a variable, as train.mse, not {kind}")
+        require_loss(loss)
         found = dict(zip(p, gradients(loss, list(p.values())), strict=True))
         before = self._left[number]
         parts: dict[str, Sequence[AccelRef]] = {}
@@ -275,7 +273,7 @@ class AsyncParameterServer:
         hear()
         for ref in (loss.value, *itertools.chain(*parts.values()), *left.values()):
             ref.result()
-        return Computed(float(loss.get()), parts, left)
+        return Computed(loss.get().item(), parts, left)
 
     # The server; who calls holds the lock.
 
@@ -302,14 +300,23 @@ class AsyncParameterServer:
         self._left[number] = computed.left
         self.sent_bytes += sum(part.nbytes for parts in computed.parts.values() for part in parts)
         self.pushes.append(Push(number, pulled.batch, pulled.version, version, computed.loss))
-        if len(self.pushes) % self.every == 0:
+
+    def _keep(self) -> None:
+        """Take a snapshot when it is time; a fault costs the snapshot, and not the push before."""
+        if len(self.pushes) % self.every:
+            return
+        try:
             self._take_snapshot()
+        except AccelError as error:
+            if not is_fault(error):
+                raise
+            self.faults.append(error.copy())
 
     def _take_snapshot(self) -> None:
         """Keep what there is now, for a server that rebuilds nothing."""
         arrays = {name: np.asarray(ref.get()) for name, ref in self._state.items()}
         self._snapshot = len(self.pushes), arrays
-        with suppress(InvalidArgument):  # of a system that rebuilds nothing
+        with suppress(InvalidArgument, ArenaFull):  # it rebuilds nothing, or has no room
             for ref in self._state.values():
                 self.server.checkpoint(ref).result()
 

@@ -43,7 +43,6 @@ class Checkpoints:
         self.keep = keep
         self._contents = self.folder / "contents"
         self._contents.mkdir(parents=True, exist_ok=True)
-        self._is_own = not self.steps
         self._writing: threading.Thread | None = None
         self._failed: BaseException | None = None
 
@@ -53,13 +52,18 @@ class Checkpoints:
         found = (_STEP.match(path.name) for path in self.folder.iterdir())
         return sorted(int(one[1]) for one in found if one)
 
-    def require_own(self) -> None:
-        """Refuse a folder with steps that nobody has asked for: they would be removed.
+    @property
+    def last(self) -> int | None:
+        """The newest step that is there."""
+        return max(self.steps, default=None)
+
+    def require_own(self, step: int) -> None:
+        """Refuse a folder with later steps, which nobody went on from: they would be removed.
 
         Raises:
             InvalidArgument: there are some.
         """
-        if not self._is_own:
+        if self.last is not None and self.last > step:
             text = f"{self.folder} has the steps {self.steps} of another run"
             raise InvalidArgument(f"{text}: resume() goes on from there, or give an empty folder")
 
@@ -106,7 +110,6 @@ class Checkpoints:
             InvalidArgument: there is none.
             FileDamaged: its bytes are not those that were written.
         """
-        self._is_own = True
         path = self._path(step)
         if not path.exists():
             raise InvalidArgument(f"{self.folder} has the steps {self.steps}, and no {step}")
@@ -135,7 +138,10 @@ class Checkpoints:
 
     def _others(self, step: int) -> str:
         left = [one for one in self.steps if one != step]
-        return f"load(step) reads one of the other steps, {left}" if left else "no other is there"
+        if not left:
+            return "no other is there"
+        text = f"load(step) reads one of the other steps, {left}"
+        return f"{text}; without {self._path(step).name} resume() goes on from the newest of these"
 
     def _write(self, asked: Asked) -> None:
         try:
@@ -166,8 +172,11 @@ class Checkpoints:
             self._path(step).unlink()
         named = set()
         for step in self.steps:
-            rows = json.loads(self._path(step).read_bytes())["arrays"]
-            named |= {row["digest"] for row in rows.values()}
+            try:
+                rows = json.loads(self._path(step).read_bytes())["arrays"]
+                named |= {row["digest"] for row in rows.values()}
+            except (ValueError, KeyError, TypeError, AttributeError):
+                return  # it is damaged, and nobody knows what is still its own
         for path in self._contents.iterdir():
             if path.name not in named:
                 path.unlink()

@@ -1,6 +1,7 @@
 """The last snapshot, in the notebook's memory."""
 
 from accel_lab.blueprints.train.snapshots.snapshot import Asked, Snapshot
+from accel_lab.errors import InvalidArgument
 
 
 class InMemory:
@@ -10,8 +11,20 @@ class InMemory:
         self._whole: Snapshot | None = None
         self._asked: Asked | None = None
 
-    def require_own(self) -> None:
-        """Do nothing: one that is new has nothing."""
+    @property
+    def last(self) -> int | None:
+        """The step of the one that is whole."""
+        return None if self._whole is None else self._whole.step
+
+    def require_own(self, step: int) -> None:
+        """Refuse what another trainer has kept.
+
+        Raises:
+            InvalidArgument: it is of a later step.
+        """
+        if self.last is not None and self.last > step:
+            text = f"it has step {self.last} of another run: resume() goes on from there"
+            raise InvalidArgument(f"InMemory: {text}, or give a new one")
 
     def take(self, asked: Asked) -> None:
         """Keep one; the one before has arrived by now, as a rule."""

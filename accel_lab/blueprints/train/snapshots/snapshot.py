@@ -64,8 +64,12 @@ class Asked(NamedTuple):
 class Keeper(Protocol):
     """Keeps snapshots."""
 
-    def require_own(self) -> None:
-        """Refuse to go on beside what another run has kept, that was not asked for."""
+    @property
+    def last(self) -> int | None:
+        """The step of the newest one that is whole."""
+
+    def require_own(self, step: int) -> None:
+        """Refuse who is at this step, where another run has kept later ones."""
 
     def take(self, asked: Asked) -> None:
         """Keep one; does not wait for its arrays."""

@@ -5,12 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from accel_lab.blueprints.train.autograd.gradients import gradients_in_turn
 from accel_lab.blueprints.train.autograd.variable import Variable
 from accel_lab.blueprints.train.batches import shared_out
+from accel_lab.blueprints.train.checks import require_loss
 from accel_lab.blueprints.train.exchange.buckets import Buckets
 from accel_lab.blueprints.train.optimizers.optimizer import Buffers
 from accel_lab.blueprints.train.trainers.options import Batch, Loss
 from accel_lab.blueprints.train.trainers.training import Training
 from accel_lab.compute.message.buffer import AccelRef
-from accel_lab.errors import InvalidArgument
 
 Turn = Iterator[tuple[str, AccelRef]]
 """A rank's gradients by the names of parameters, the last layer's first."""
@@ -49,15 +49,3 @@ def named_gradients(
     names = list(variables)
     for place, gradient in gradients_in_turn(made, list(variables.values()), seed=seed):
         yield names[place], gradient
-
-
-def require_loss(made: object) -> Variable:
-    """Return what a loss, or a stage, has returned.
-
-    Raises:
-        InvalidArgument: it is no variable.
-    """
-    if not isinstance(made, Variable):
-        kind = type(made).__name__
-        raise InvalidArgument(f"loss is to return a variable, as train.mse, not {kind}")
-    return made

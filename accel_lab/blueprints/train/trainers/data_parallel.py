@@ -5,6 +5,7 @@ from typing import Unpack
 
 import numpy.typing as npt
 
+from accel_lab.blueprints.train.checks import require_count
 from accel_lab.blueprints.train.exchange.buckets import BUCKET_BYTES, Buckets
 from accel_lab.blueprints.train.optimizers.optimizer import Optimizer
 from accel_lab.blueprints.train.trainers.attempt import Computed
@@ -15,7 +16,6 @@ from accel_lab.blueprints.train.trainers.options import (
     Batches,
     Loss,
     Options,
-    require_count,
 )
 from accel_lab.world.world import World
 

@@ -6,10 +6,11 @@ from typing import NamedTuple, TypeVar
 import numpy.typing as npt
 
 from accel_lab.blueprints.train.autograd.variable import Variable
+from accel_lab.blueprints.train.checks import require_loss
 from accel_lab.blueprints.train.exchange.meeting import Meeting
 from accel_lab.blueprints.train.exchange.schedule import Work
 from accel_lab.blueprints.train.optimizers.optimizer import SEPARATOR, Buffers
-from accel_lab.blueprints.train.trainers.by_rows import named_gradients, require_loss
+from accel_lab.blueprints.train.trainers.by_rows import named_gradients
 from accel_lab.blueprints.train.trainers.options import Batch
 from accel_lab.blueprints.train.trainers.training import Training
 from accel_lab.compute.message.buffer import AccelRef

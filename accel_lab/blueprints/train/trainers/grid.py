@@ -6,6 +6,7 @@ from typing import Unpack
 import numpy as np
 
 from accel_lab.blueprints.train.batches import shared_out
+from accel_lab.blueprints.train.checks import require_count
 from accel_lab.blueprints.train.exchange.buckets import BUCKET_BYTES, Buckets
 from accel_lab.blueprints.train.exchange.schedule import Bubble, Stopwatch, in_turn
 from accel_lab.blueprints.train.optimizers.optimizer import SEPARATOR, Buffers, Optimizer
@@ -14,7 +15,7 @@ from accel_lab.blueprints.train.trainers.attempt import Computed
 from accel_lab.blueprints.train.trainers.cuts import Cuts
 from accel_lab.blueprints.train.trainers.flow import Flow, Line, Stage, parameters_of
 from accel_lab.blueprints.train.trainers.on_world import InParts
-from accel_lab.blueprints.train.trainers.options import Batch, Batches, Options, require_count
+from accel_lab.blueprints.train.trainers.options import Batch, Batches, Options
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries import array

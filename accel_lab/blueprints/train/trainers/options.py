@@ -6,7 +6,6 @@ from typing import Any, TypeAlias, TypedDict
 from accel_lab.blueprints.train.autograd.variable import Variable
 from accel_lab.blueprints.train.optimizers.clipping import LossScale
 from accel_lab.blueprints.train.snapshots.snapshot import Keeper
-from accel_lab.errors import InvalidArgument
 
 Loss: TypeAlias = Callable[..., Variable]
 """Returns the loss of parameters, by their names, and of a batch."""
@@ -23,14 +22,3 @@ class Options(TypedDict, total=False):
     compute: str | None
     snapshots: Keeper | None
     every: int
-
-
-def require_count(trainer: object, name: str, count: object) -> None:
-    """Refuse what is no integer from 1.
-
-    Raises:
-        InvalidArgument: it is none.
-    """
-    if type(count) is not int or count < 1:
-        text = f"{name} is {count!r}; it is an integer from 1"
-        raise InvalidArgument(f"{type(trainer).__name__}: {text}")

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from typing import Unpack
 
 from accel_lab.blueprints.train.batches import shared_out
+from accel_lab.blueprints.train.checks import require_count
 from accel_lab.blueprints.train.exchange.schedule import Bubble, Stopwatch, in_turn
 from accel_lab.blueprints.train.optimizers.optimizer import SEPARATOR, Optimizer
 from accel_lab.blueprints.train.snapshots.snapshot import Array
 from accel_lab.blueprints.train.trainers.attempt import Computed
 from accel_lab.blueprints.train.trainers.flow import Flow, Line, Stage, parameters_of
 from accel_lab.blueprints.train.trainers.on_world import InParts
-from accel_lab.blueprints.train.trainers.options import Batch, Batches, Options, require_count
+from accel_lab.blueprints.train.trainers.options import Batch, Batches, Options
 from accel_lab.errors import InvalidArgument
 from accel_lab.world.world import World
 

@@ -10,6 +10,7 @@ from typing import Unpack
 import numpy as np
 import numpy.typing as npt
 
+from accel_lab.blueprints.train.checks import require_count
 from accel_lab.blueprints.train.exchange.buckets import BUCKET_BYTES, Buckets
 from accel_lab.blueprints.train.exchange.pieces import Gathers, Scatters, filled, piece
 from accel_lab.blueprints.train.optimizers.optimizer import SEPARATOR, Buffers, Optimizer
@@ -22,7 +23,6 @@ from accel_lab.blueprints.train.trainers.options import (
     Batches,
     Loss,
     Options,
-    require_count,
 )
 from accel_lab.world.world import World
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from accel_lab.actor.reply import Reply
 from accel_lab.blueprints.train.autograd.variable import Variable
+from accel_lab.blueprints.train.checks import require_count, require_floats, require_numerics
 from accel_lab.blueprints.train.faults import Hearing, is_fault
 from accel_lab.blueprints.train.optimizers.clipping import (
     LossScale,
@@ -22,10 +23,13 @@ from accel_lab.blueprints.train.snapshots.snapshot import Array, Asked, Keeper, 
 from accel_lab.blueprints.train.telling import Telling, Watch
 from accel_lab.blueprints.train.trainers.attempt import Attempt, Computed
 from accel_lab.blueprints.train.trainers.layout import Layout
-from accel_lab.blueprints.train.trainers.options import Batch, Batches, require_count
-from accel_lab.compute.arrays.dtypes import is_float, numpy_dtype
+from accel_lab.blueprints.train.trainers.options import (
+    Batch,
+    Batches,
+)
+from accel_lab.compute.arrays.dtypes import numpy_dtype
 from accel_lab.compute.device import Device
-from accel_lab.errors import AccelError, InvalidArgument
+from accel_lab.errors import AccelError, ContextLost, InvalidArgument
 from accel_lab.libraries import array
 
 R = TypeVar("R")
@@ -66,26 +70,18 @@ class Training(Layout):
         snapshots: Keeper | None = None,
         every: int = 25,
     ) -> None:
-        kind = type(self).__name__
         require_count(self, "every", every)
+        require_numerics(self, clip_norm, loss_scale, compute)
         self.optimizer, self.batches = optimizer, batches
         self.clip_norm, self.compute, self.every = clip_norm, compute, every
         self.snapshots: Keeper = snapshots or InMemory()
-        self._first = {name: np.array(x) for name, x in parameters.items()}
-        if not self._first:
-            raise InvalidArgument(f"{kind}: there are no parameters")
-        for name, x in self._first.items():
-            if not is_float(str(x.dtype)):
-                text = f"parameter {name!r} is {x.dtype}{list(x.shape)}; it is to be of floats"
-                raise InvalidArgument(f"{kind}: {text}")
-        if compute is not None and not is_float(compute):
-            raise InvalidArgument(f"{kind}: compute is {compute!r}; it is a float's, as 'float16'")
+        self._first: dict[str, Array] = require_floats(self, parameters)
         self._first_scale = loss_scale
         self.faults: list[AccelError] = []
         self.scale: LossScale | None = None
         self.states: list[Buffers] = []
         self._is_hurt = False
-        self._telling = Telling(kind, self.devices)
+        self._telling = Telling(type(self).__name__, self.devices)
         self._begin()
 
     # The ranks.
@@ -128,7 +124,7 @@ class Training(Layout):
 
     def _at(self, until: int, then: Callable[[], R]) -> R:
         """Return what a function does once so many steps are done, faults or not."""
-        self.snapshots.require_own()
+        self.snapshots.require_own(self.step)
         tries, furthest = 0, self.step
         while True:
             try:
@@ -147,9 +143,12 @@ class Training(Layout):
                 tries, furthest = 0, self.step
 
     def _end(self) -> list[float]:
-        if self.step % self.every:
-            self._take_snapshot()
         self.snapshots.flush()
+        if self.step and self.snapshots.last != self.step:
+            self._take_snapshot()
+            self.snapshots.flush()
+            if self.snapshots.last != self.step:
+                raise ContextLost(f"a fault took the snapshot of step {self.step}")
         return self.losses[:]
 
     def _fetch(self) -> dict[str, Array]:

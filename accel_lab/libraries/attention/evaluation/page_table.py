@@ -101,6 +101,9 @@ class PageTable:
                     copied.append((page, pages[-1]))
             lacking = -(-(one.stored + tokens) // self.page_size) - len(pages)
             pages += [take() for _ in range(lacking)]
+            if tokens == 1:  # most often, and then arrays are slow
+                at[row, 0], offsets[row, 0] = pages[-1], one.stored % self.page_size
+                continue
             places = np.arange(one.stored, one.stored + tokens)
             first = one.stored // self.page_size
             at[row] = np.array(pages[first:], np.int64)[places // self.page_size - first]

@@ -78,15 +78,19 @@ class Paged(Dense):
     def cache_append(self, pages: Pages, places: Places, k: Any, v: Any) -> None:
         """Write tokens to their places, and then let them count."""
         xp = self.kit.xp
-        if places.copied:
-            source, target = xp.asarray(np.array(places.copied).T)
+        self.copy_pages(pages, places)
         at, offsets = xp.asarray(places.pages), xp.asarray(places.offsets)
         for to, x in ((pages.keys, k), (pages.values, v)):
-            if places.copied:
-                to[target] = to[source]
             if x.size:
                 to.transpose(0, 2, 1, 3)[at, offsets] = x.transpose(0, 2, 1, 3)
         pages.table.append(places)
+
+    def copy_pages(self, pages: Pages, places: Places) -> None:
+        """Write the copies that sequences get of pages they share, of which there are few."""
+        if places.copied:
+            source, target = self.kit.xp.asarray(np.array(places.copied).T)
+            for to in (pages.keys, pages.values):
+                to[target] = to[source]
 
     def require_stored(self, m: CacheAttend, pages: Pages) -> None:
         """Refuse queries that the cache cannot answer.

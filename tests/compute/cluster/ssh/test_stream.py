@@ -153,7 +153,12 @@ def test_a_message_larger_than_what_may_wait_comes_whole(
     near, far = ends
     connect(ends)
     messages = [os.urandom(size * PARCEL_BYTES + 1) for size in (1, 9, 0, 5)]
-    thread = threading.Thread(target=lambda: [near.send([one]) for one in messages])
+
+    def send() -> None:
+        for one in messages:
+            near.send([one])
+
+    thread = threading.Thread(target=send)
     thread.start()
     assert [far.receive(WAIT) for _ in messages] == messages
     thread.join(WAIT)

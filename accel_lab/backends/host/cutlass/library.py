@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from accel_lab.backends.host.cutlass.fused import HostFused
 from accel_lab.compute.arrays.dtypes import numpy_dtype
 from accel_lab.compute.execution.worker import Worker
 from accel_lab.libraries.authoring.operand import Number, element
@@ -25,7 +26,7 @@ _SCALE, _CUBIC = math.sqrt(2 / math.pi), 0.044715
 _LAYOUT = "channels_last"
 
 
-class HostCutlass:
+class HostCutlass(HostFused):
     """Calls NumPy at once: on the host, what is enqueued is done."""
 
     def missing(self, m: Gemm | ScaledGemm, a: Any, b: Any) -> None:

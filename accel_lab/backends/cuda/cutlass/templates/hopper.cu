@@ -167,7 +167,11 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1)
     __launch_bounds__(accel_lab::hopper::GROUP *(accel_lab::hopper::CONSUMERS + 1), 1)
         multiply(const __grid_constant__ accel_lab::hopper::Map map_a,
                  const __grid_constant__ accel_lab::hopper::Map map_b, int m, int n, int k,
-                 float scale, const float* factor_a, const float* factor_b, const MADE* bias, MADE* d) {
+                 float scale, const float* factor_a, const float* factor_b, const MADE* bias, MADE* d
+#ifdef CALL  // the user's function ends the product
+                 , const __grid_constant__ accel_lab::Visitor visitor
+#endif
+                 ) {
   using namespace accel_lab::hopper;
   extern __shared__ char shared[];
   unsigned ahead = -static_cast<unsigned>(__cvta_generic_to_shared(shared)) & 1023;
@@ -235,6 +239,14 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1)
       for (int i = 0; i < cute::size(sums); i += 2) {  // two beside each other
         int y = row * ROWS + cute::get<0>(places(i)), x = column * COLUMNS + cute::get<1>(places(i));
         if (y >= m) continue;
+#ifdef CALL
+        CUTE_UNROLL
+        for (int j = 0; j < 2; j += WIDTH) {
+          cutlass::Array<float, WIDTH> beside;
+          for (int l = 0; l < WIDTH; ++l) beside[l] = sums(i + j + l);
+          if (x + j < n) accel_lab::visit<WIDTH>(visitor, beside, y, x + j, n, d);
+        }
+#else
         MADE* to = d + static_cast<long long>(y) * n + x;
         MADE two[2];
         for (int j = 0; j < 2; ++j) {
@@ -251,6 +263,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1)
           if (x < n) to[0] = two[0];
           if (x + 1 < n) to[1] = two[1];
         }
+#endif
       }
     }
   }
