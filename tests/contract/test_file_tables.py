@@ -162,6 +162,29 @@ def test_one_array_is_a_store(device: Device, tmp_path: Path, shape: tuple[int, 
     assert_same(value(device, device.load(tmp_path / "x.zarr")), x)
 
 
+def test_names_that_a_store_would_not_keep_are_refused(device: Device, tmp_path: Path) -> None:
+    require("zarr")
+    ref = device.put(np.arange(3.0))
+    for name in ("/a", "a//b", "", ".", "../a", "a\\b", "a\0", "zarr.json", "__a", "\ud800"):
+        with refused(device, "x.zarr", repr(name)):
+            device.save({name: ref, "fine": ref}, tmp_path / "x.zarr")
+    with refused(device, "'a/b'", "'a', which is an array"):
+        device.save({"a": ref, "a/b": ref}, tmp_path / "x.zarr")
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_column_is_not_taken_for_a_part_of_another(device: Device, tmp_path: Path) -> None:
+    require("pyarrow")
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pa.table({"a": [{"b": 1.0}, {"b": 2.0}], "a.b": [3.0, 4.0]})
+    pq.write_table(table, tmp_path / "x.parquet")
+    with device.open_file(tmp_path / "x.parquet") as file:
+        assert [*file] == ["a.b"]
+        assert_same(value(device, file["a.b"].load()), np.array([3.0, 4.0]))
+
+
 def test_damaged_stores_are_refused(device: Device, tmp_path: Path) -> None:
     require("zarr")
     path = tmp_path / "x.zarr"

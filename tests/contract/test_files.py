@@ -283,6 +283,9 @@ def test_a_save_that_fails_leaves_what_was_there(device: Device, tmp_path: Path)
         device.save(fine, tmp_path / "x.txt")
     with refused(device, "AccelRef"):
         device.save({"a": np.zeros(3)}, tmp_path / "x.npz")  # type: ignore[dict-item]
+    for suffix, name in ((".npz", "a\0b"), (".npz", "\ud800"), (".safetensors", "\ud800")):
+        with refused(device, repr(name)):
+            device.save({name: fine}, tmp_path / f"x{suffix}")
     with pytest.raises(FileNotFoundError):
         device.save(fine, tmp_path / "no" / "x.npy")
     device.run(_raise, fine, writes=(fine,))
@@ -323,5 +326,9 @@ def test_paths_that_are_none_are_refused(device: Device) -> None:
     ref = device.put(np.zeros(2))
     with refused(device, "a path"):
         device.save(ref, 7)  # type: ignore[arg-type]
+    with refused(device, "no character 0"):
+        device.load("a\0.npy")
+    with refused(device, "no character 0"):
+        device.save(ref, "a\0.npy")
     with pytest.raises(InvalidArgument):
         device.open_file("")

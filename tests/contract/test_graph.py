@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from accel_lab import array, blas, fft, rng
 from accel_lab.compute.device import Device
 from accel_lab.compute.graph.graph import Graph
-from accel_lab.compute.graph.refusals import why_refused
+from accel_lab.compute.graph.refusals import is_judged, why_refused
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import PartialSpec
 from accel_lab.errors import InvalidArgument
@@ -55,7 +55,8 @@ def test_a_message_in_a_graph_answers_what_it_answers_alone(
         else inferred
     )
     with device.graph() as g:
-        if why_refused(type(message)) or any(isinstance(spec, PartialSpec) for spec in specs):
+        is_refused = why_refused(type(message)) or is_judged(message)
+        if is_refused or any(isinstance(spec, PartialSpec) for spec in specs):
             with pytest.raises(InvalidArgument, match=f"{one.name} cannot be in a graph: "):
                 device.ask(message)
             return

@@ -172,11 +172,45 @@ def test_what_is_no_branch_is_refused(device: Device) -> None:
             g.loop(flag),
         ):
             generator.uniform((3,))
+        with pytest.raises(InvalidArgument, match="at least one case"), g.switch(flag):
+            pass
         y = x + 1
     assert generator.offset == 0
     assert "while" not in g.dot()
     g.launch().result(WAIT_S)
     assert_equal(value(device, y), np.full(2, 2.0))
+
+
+def test_a_case_that_fails_is_neither_recorded_nor_drawn(device: Device) -> None:
+    x, at = device.put(np.ones(2)), device.put(np.zeros(1, "int32"))
+
+    def fail(switch: Any) -> None:
+        with switch.case():
+            array.tanh(x, out=x)
+            raise ZeroDivisionError
+
+    with device.graph() as g, g.switch(at) as switch:
+        with pytest.raises(ZeroDivisionError):
+            fail(switch)
+        with switch.case():
+            array.add(x, 1, out=x)
+    g.launch().result(WAIT_S)
+    assert_equal(value(device, x), np.full(2, 2.0))
+    assert "Unary" not in g.dot()
+    assert g.dot().count("label=") == 2
+
+
+def test_a_graph_that_draws_is_refused_in_a_loop_and_takes_no_words(device: Device) -> None:
+    generator, flag = rng.Generator(device, 1), device.put(np.ones(1, bool))
+    with device.graph() as inner:
+        generator.uniform((3,))
+    with (
+        device.graph() as outer,
+        outer.loop(flag),
+        pytest.raises(InvalidArgument, match="LaunchGraph cannot be in a while of a graph"),
+    ):
+        inner.launch()
+    assert generator.offset == 0
 
 
 def test_a_graph_with_a_branch_is_not_timed(device: Device) -> None:

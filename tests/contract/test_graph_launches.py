@@ -273,6 +273,11 @@ def test_a_block_that_fails_records_nothing(device: Device) -> None:
     with pytest.raises(InvalidArgument, match="not recorded yet"):
         g.launch()
     assert_equal(value(device, x + 1), np.full(3, 2.0))  # what follows is sent
+    with g:
+        drawn = generator.uniform((3,))
+    g.launch().result(WAIT_S)
+    first = rng.Generator(device, 1).uniform((3,))
+    assert_equal(value(device, drawn), value(device, first))
 
 
 def test_operands_that_do_not_fit_are_refused_at_the_call(device: Device) -> None:

@@ -189,6 +189,8 @@ def test_it_stays_where_it_is_and_is_freed_when_nobody_has_it_open(
     assert (other.read() == 7).all()
     del shared, parts
     assert lingering(device) >= 4 << 20
+    with pytest.raises(OwnerGone, match="does not share this any more"):
+        exported.open()
     assert (other.read() == 7).all(), "who has it open has it on"
     other.let_go()
     memory.trim(device).result(WAIT_S)

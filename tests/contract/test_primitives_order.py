@@ -91,6 +91,16 @@ def test_a_segment_is_sorted_by_itself(
     assert_equal(value(device, pairs.values), values[order])
 
 
+def test_the_two_zeros_stay_in_order_both_ways(device: Device) -> None:
+    x = np.array([-0.0, 0.0, 1.0], "float32")
+    for descending, expected in ((False, [1, 0, 0]), (True, [0, 1, 0])):
+        on = device.put(x)
+        alone = value(device, primitives.sort(on, descending=descending))
+        assert np.signbit(alone).tolist() == expected
+        pairs = primitives.sort_pairs(on, on, descending=descending)
+        assert np.signbit(value(device, pairs.values)).tolist() == expected
+
+
 def test_nan_is_last_in_every_segment_whatever_its_sign(device: Device) -> None:
     x = np.array([np.nan, 1, -np.float64("nan"), -np.inf, np.nan, 0], "float32")
     at = device.put(np.array([0, 4, 6]))
@@ -256,7 +266,8 @@ def test_what_does_not_fit_is_refused_at_the_call(device: Device) -> None:
         primitives.select(x)
     with refused(device, "Partition", "second", "source"):
         primitives.partition(x, flags, second="f")
-    for bins, lower, upper in ((0, 0, 1), (4, 1, 1), (4, 0, float("inf")), (4, 0, 1j)):
+    wrong: Any = ((0, 0, 1), (4, 1, 1), (4, 0, float("inf")), (4, 0, 1j))
+    for bins, lower, upper in (*wrong, (4, -1e308, 1e308), (4, 0, 10**400)):
         with refused(device, "HistogramEven"):
             primitives.histogram_even(x, bins, lower, upper)
     one = device.put(np.ones(1))

@@ -139,7 +139,7 @@ def read_parquet(source: FileBytes) -> Table:
     def read(name: str, chunk: int) -> Any:
         with lock:
             table = file.read_row_group(chunk, columns=[name], use_threads=False)
-        return _joined(table.column(0))
+        return _joined(table.column(name))  # a struct "a" of a "b" comes with a column "a.b"
 
     def close() -> None:
         with lock:

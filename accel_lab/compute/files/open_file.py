@@ -98,6 +98,7 @@ class OpenFile(Uncopied, Mapping[str, FileArray]):
             self.path = Path(path)
         except TypeError as error:
             raise InvalidArgument(f"a path is a text or a Path, not {path!r}") from error
+        require_path(self.path)
         self._fill = fill
         self._contents: Contents | None = None
         self._contents = found = contents_of(self.path)
@@ -149,3 +150,13 @@ class OpenFile(Uncopied, Mapping[str, FileArray]):
     def __repr__(self) -> str:
         state = " (closed)" if self._contents is None else ""
         return f"<OpenFile {self.path}{state}: {', '.join(map(repr, self._arrays))}>"
+
+
+def require_path(path: Path) -> None:
+    """Refuse a path that no file has.
+
+    Raises:
+        InvalidArgument: it has a character 0.
+    """
+    if "\0" in str(path):
+        raise InvalidArgument(f"a path has no character 0, and {str(path)!r} has one")

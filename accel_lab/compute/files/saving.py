@@ -77,7 +77,25 @@ def save(arrays: Arrays, path: Path, *, is_single: bool) -> None:
     if not is_single and path.suffix == ".npy":
         raise InvalidArgument(f"a .npy has one array: save(x, {path.name!r}), or save a .npz")
     assert writer is not None
+    for name in arrays:
+        _require_name(name, path, forbidden="\0" if path.suffix == ".npz" else "")
     writer(arrays, path)
+
+
+def _require_name(name: str, path: Path, forbidden: str) -> None:
+    """Refuse a name that would not be read again as it is.
+
+    Raises:
+        InvalidArgument: it is such.
+    """
+    try:
+        name.encode()
+    except UnicodeEncodeError as error:
+        text = f"{path.name}: an array is called {name!r}, which is no text in UTF-8"
+        raise InvalidArgument(text) from error
+    if any(one in name for one in forbidden):
+        text = f"{path.name}: an array is called {name!r}, and a name there has no {forbidden!r}"
+        raise InvalidArgument(text)
 
 
 @contextmanager
@@ -167,6 +185,10 @@ def _zarr(arrays: Arrays, path: Path, *, is_single: bool) -> None:
     path = path.resolve()
     if path.exists() and not any((path / head).is_file() for head in zarr_arrays.HEADS):
         raise FileError(f"{path} is there, and it is no store of Zarr's: it is not replaced")
+    if not is_single:
+        for name in arrays:
+            _require_name(name, path, forbidden="\0")
+        zarr_arrays.require_names(arrays, path.name)
     beside, old = beside_of(path), beside_of(path)
     told = {name: (outgoing.shape, outgoing.dtype) for name, outgoing in arrays.items()}
     if not path.parent.is_dir():

@@ -1,7 +1,7 @@
 """Zarr stores in a folder, of versions 2 and 3, read and written with the package zarr."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ Array = npt.NDArray[Any]
 MOST_BYTES = 8 * CHUNK_BYTES
 """How large a part may be so that it is whole rows of chunks, each unpacked once."""
 HEADS = ("zarr.json", ".zarray", ".zgroup")
+_NO_FOLDERS = {"", ".", "..", ".zattrs", ".zmetadata", *HEADS}
 
 
 class ZarrArray:
@@ -122,6 +123,24 @@ def read_zarr(path: Path) -> tuple[dict[str, Stored], dict[str, str], bool]:
     if is_single and refused:
         raise InvalidArgument(f"{path}: {refused['arr_0']}")
     return arrays, refused, is_single
+
+
+def require_names(names: Collection[str], path: str) -> None:
+    """Refuse names that are no paths in a store, each of its own.
+
+    Raises:
+        InvalidArgument: one is such, or goes through another array.
+    """
+    for name in names:
+        folders = name.split("/")
+        if "\\" in name or any(one in _NO_FOLDERS or one.startswith("__") for one in folders):
+            text = f"{path}: an array is called {name!r}, which is no path in a store of Zarr's"
+            raise InvalidArgument(text)
+        for count in range(1, len(folders)):
+            outer = "/".join(folders[:count])
+            if outer in names:
+                text = f"{path}: {name!r} stands in {outer!r}, which is an array and no group"
+                raise InvalidArgument(text)
 
 
 def make(path: Path, arrays: dict[str, tuple[Place, str]], *, is_single: bool) -> dict[str, Any]:

@@ -46,6 +46,7 @@ class Graph(Address):
         self.device = device
         self._named: dict[str, Any] = {}
         self._numbers: dict[str, int] = {}
+        self._used: set[int] = set()
         values: list[Any] = []
         ids: dict[int, str] = {}
         for name, value in operands.items():
@@ -98,7 +99,7 @@ class Graph(Address):
         if outbox.recording is not None:
             text = f"graph: {self.device.name} is recording a block already; launch one inside it"
             raise InvalidArgument(text)
-        self._recording = outbox.recording = Recording(outbox, self._values)
+        self._recording = outbox.recording = Recording(outbox, [*self._values])
         return self
 
     def __exit__(
@@ -108,15 +109,15 @@ class Graph(Address):
         recording, self._recording = self._recording, None
         assert recording is not None
         self.device.requests.outbox.recording = None
+        self._totals = [one.counter.take(0) - one.begin for one in recording.counted]
         for one in recording.counted:
-            end = one.counter.take(0)
-            self._totals.append(end - one.begin)
             one.counter.give_back(one.begin)
         if kind is not None:
             return
         named = tuple(one for one in self._named.values() if isinstance(one, AccelRef))
         written = recording.finish(named)
         self._nodes, self._counted = recording.nodes, recording.counted
+        self._values, self._used = recording.numbers, recording.used
         self._body = recording.encoded(written.plan)
         self._adopt(written.reads, written.writes, written.results)
 
@@ -183,9 +184,14 @@ class Graph(Address):
         """Record blocks of which the index on the device says which is run: none, where it is off.
 
         `with g.switch(i) as s:`, and in it `with s.case(): …` for 0, for 1, and so on.
+
+        Raises:
+            InvalidArgument: there is no case.
         """
         with self._in_block().branch("switch", index) as branch:
             yield Switch(self._in_block(), branch)
+            if not branch.bodies:
+                raise InvalidArgument("graph: a switch has at least one case()")
 
     def _in_block(self) -> Recording:
         if self._recording is None:
@@ -239,16 +245,16 @@ class Graph(Address):
         ]
         for one, offset in zip(self._counted, taken, strict=True):
             numbers[one.number] = offset
+        recording = self.device.requests.outbox.recording
         try:
             reply = self._ask(kind, reads, writes, tuple(numbers), timeout_s, None)
+            if recording is not None and recording.is_here:
+                for one, offset in zip(self._counted, taken, strict=True):
+                    recording.counts("numbers", one.counter, offset, one.number)
         except BaseException:
             for one, offset in zip(self._counted, taken, strict=True):
                 one.counter.give_back(offset)
             raise
-        recording = self.device.requests.outbox.recording
-        if recording is not None and recording.is_here:
-            for one, offset in zip(self._counted, taken, strict=True):
-                recording.counts("numbers", one.counter, offset, one.number)
         return reply
 
     def _ask(
@@ -296,8 +302,13 @@ class Graph(Address):
         return tuple(groups[0]), tuple(groups[1]), numbers
 
     def _number(self, name: str, value: Any) -> Any:
-        recorded = self._values[self._numbers[name]]
-        if isinstance(value, Parameter) and type(value.value) is type(recorded):
+        at = self._numbers[name]
+        recorded = self._values[at]
+        is_parameter = isinstance(value, Parameter)
+        if at not in self._used and (is_parameter or value != recorded):
+            text = f"graph: no message of the block has {name}, so launches cannot change it"
+            raise InvalidArgument(f"{text}; give it g[{name!r}] as it is")
+        if is_parameter and type(value.value) is type(recorded):
             return value  # of the block in which this is launched
         plain = value.item() if isinstance(value, np.generic) else value
         fits = {int: (int,), float: (int, float), complex: (int, float, complex)}[type(recorded)]
@@ -319,6 +330,7 @@ class Graph(Address):
         twin = Graph(self.device, {})
         twin._named, twin._numbers = self._named, self._numbers
         twin._values, twin._body, twin._nodes = self._values, self._body, self._nodes
+        twin._used = self._used
         twin._counted, twin._totals = self._counted, self._totals
         own = {one.id: self.device.ask(Reserve(one.shape, str(one.dtype))) for one in self.results}
         writes = tuple(own.get(one.id, one) for one in self._writes)

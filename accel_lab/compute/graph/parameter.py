@@ -1,6 +1,27 @@
-"""Numbers of a recorded block that its launches may change."""
+"""Numbers of a recorded block that its launches may change.
 
-from typing import Any
+One goes into a message as it is. What Python computes with it would be the same in each launch, so
+that is refused; `int(n)` and `float(n)` say that it is wanted.
+"""
+
+import operator
+from collections.abc import Callable
+from numbers import Number
+from typing import Any, NoReturn, SupportsIndex
+
+import numpy as np
+
+from accel_lab.errors import InvalidArgument
+
+_UNARY = ("neg", "pos", "abs", "invert", "round", "trunc", "floor", "ceil")
+_BINARY = (
+    *("add", "sub", "mul", "truediv", "floordiv", "mod", "divmod", "pow"),
+    *("and", "or", "xor", "lshift", "rshift"),
+)
+_QUESTIONS = {
+    *(np.isfinite, np.isnan, np.isinf, np.signbit),
+    *(np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal),
+}
 
 
 class Parameter:
@@ -13,6 +34,12 @@ class Parameter:
 
     number: int
     value: Any
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *given: Any, **options: Any) -> Any:
+        if ufunc not in _QUESTIONS:
+            refuse(self)
+        plain = [one.value if isinstance(one, Parameter) else one for one in given]
+        return getattr(ufunc, method)(*plain, **options)
 
 
 class Integer(int, Parameter):
@@ -35,3 +62,51 @@ def parameter(value: complex, number: int) -> Any:
     made = KINDS[type(value)](value)
     made.number, made.value = number, value
     return made
+
+
+def as_index(value: SupportsIndex) -> int:
+    """Return an integer of any kind as Python's.
+
+    Raises:
+        InvalidArgument: a launch may change it, and where it stands it would stay.
+        TypeError: it is none.
+    """
+    if isinstance(value, Parameter):
+        refuse(value)
+    return operator.index(value)
+
+
+def holds_one(value: Any) -> bool:
+    """Whether a number that launches may change stands in a value."""
+    if isinstance(value, tuple | list):
+        return any(map(holds_one, value))
+    return isinstance(value, Parameter)
+
+
+def refuse(value: Parameter) -> NoReturn:
+    """Refuse what would not follow a number.
+
+    Raises:
+        InvalidArgument: always.
+    """
+    name = type(value.value).__name__
+    raise InvalidArgument(
+        f"a number of a graph, here the {name} {value.value!r}, is computed with, or names an "
+        "extent, an axis or a place, and launches could not change that: give it to a message as "
+        f"it is, or write {name}(…) around it for what it was recorded with"
+    )
+
+
+def _refusing() -> Callable[..., Any]:
+    def operate(self: Any, *others: Any) -> Any:
+        if all(isinstance(one, Number | np.generic | np.ndarray) for one in others):
+            refuse(self)
+        return NotImplemented  # a buffer sends a message
+
+    return operate
+
+
+for _kind in KINDS.values():
+    for _name in (*_UNARY, *_BINARY, *(f"r{one}" for one in _BINARY)):
+        if hasattr(_kind, f"__{_name}__"):
+            setattr(_kind, f"__{_name}__", _refusing())

@@ -15,7 +15,7 @@ import msgspec
 
 from accel_lab.actor.reply import Reply
 from accel_lab.compute.graph.messages import Reserve
-from accel_lab.compute.graph.parameter import Parameter
+from accel_lab.compute.graph.parameter import Parameter, holds_one
 from accel_lab.compute.graph.plan import Branch, Call, Kind, Place, Plan, Slot, Step
 from accel_lab.compute.graph.refusals import is_sent_at_once, require_recordable
 from accel_lab.compute.message.buffer import FREED, AccelRef, Ref
@@ -93,11 +93,13 @@ class Recording:
     Attributes:
         nodes: the steps, in order.
         counted: the generators that draw.
+        used: the numbers that a message has.
     """
 
     def __init__(self, outbox: Outbox, numbers: list[Any]) -> None:
         self.nodes: list[Node] = []
         self.counted: list[Counted] = []
+        self.used: set[int] = set()
         self.numbers = numbers
         self._outbox = outbox
         self._thread = threading.get_ident()
@@ -151,6 +153,7 @@ class Recording:
         data = msgspec.Raw(self._encoder.encode(message))
         whole = spec if isinstance(spec, Spec) and made else None
         self._steps.append(Call(data, first, whole, places))
+        self.used.update(place.number for place in places)
         self._written.update(map(self._root, written))
         shown = "" if spec is None or not made else ", ".join(map(spec_text, _each(spec)))
         self.nodes.append(Node(message.title, shown, reads, (*written, *made), self._depth))
@@ -205,11 +208,14 @@ class Recording:
     @contextmanager
     def body(self, branch: Branch) -> Iterator[None]:
         """Record what follows as the branch's next body."""
-        outer, steps = self._steps, list[Step]()
+        outer, steps, first = self._steps, list[Step](), len(self.nodes)
         loops = branch.kind == "while"
         self._steps, self._depth, self._loops = steps, self._depth + 1, self._loops + loops
         try:
             yield
+        except BaseException:
+            del self.nodes[first:]
+            raise
         finally:
             self._steps, self._depth, self._loops = outer, self._depth - 1, self._loops - loops
         branch.bodies.append(steps)
@@ -398,7 +404,11 @@ def _each(spec: Any) -> list[Any]:
 
 
 def _without_parameters(message: Any) -> tuple[Any, tuple[Place, ...]]:
-    """Return a message with plain numbers, and where those stood that launches may change."""
+    """Return a message with plain numbers, and where those stood that launches may change.
+
+    Raises:
+        InvalidArgument: one stands where launches do not come to it.
+    """
     places: list[Place] = []
     changed: dict[str, Any] = {}
     for name in message.__struct_fields__:
@@ -412,6 +422,13 @@ def _without_parameters(message: Any) -> tuple[Any, tuple[Place, ...]]:
                     places.append(Place(one.number, name, at))
             plain = [one.value if isinstance(one, Parameter) else one for one in value]
             changed[name] = tuple(plain)
+        inner = value if isinstance(value, tuple | list) else ()
+        if any(
+            holds_one(one) for one in inner if type(value) is list or not isinstance(one, Parameter)
+        ):
+            title = type(message).__name__
+            text = f"{title} has a number of the graph deep in its {name}, where launches do not"
+            raise InvalidArgument(f"{text} change it: write int(…) or float(…) around it")
     if not changed:
         return message, ()
     return msgspec.structs.replace(message, **changed), tuple(places)

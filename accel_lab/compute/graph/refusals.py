@@ -46,7 +46,7 @@ def why_refused(kind: type[Operation[Any]]) -> str:
         return _CORE[kind.library]
     if kind.grouped is not None:
         return "it has a part on each of several devices"
-    if hasattr(kind, "judge"):
+    if hasattr(kind, "judge") and not kind.judged_with:
         return "the host judges what it has computed"
     return _why_not_its_answer(kind)
 
@@ -60,6 +60,12 @@ def _why_not_its_answer(kind: type[Operation[Any]]) -> str:
     return ""
 
 
+def is_judged(message: Operation[Any]) -> bool:
+    """Whether the host judges a message for an operand that others of its type do not have."""
+    operand = message.judged_with
+    return operand != "" and getattr(message, operand) is not None
+
+
 def require_recordable(message: Operation[Any], *, is_whole: bool = True) -> None:
     """Refuse a message that cannot be in a graph.
 
@@ -70,6 +76,8 @@ def require_recordable(message: Operation[Any], *, is_whole: bool = True) -> Non
         InvalidArgument: with its name, and why.
     """
     why = why_refused(type(message))
+    if not why and is_judged(message):
+        why = f"the host judges its {message.judged_with}"
     if not why and not is_whole:
         why = "only the device knows how much it makes"
     changed = next((one for one in message.changes() if isinstance(one, Handle)), None)

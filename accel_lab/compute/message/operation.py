@@ -81,6 +81,8 @@ class Operation(Message[R], frozen=True, array_like=True, eq=False):
             each: `{"vt": "vectors"}`.
         opaque: why it cannot be run again, if it cannot.
         uncaptured: why a graph cannot have it, if that is not seen by what it answers with.
+        judged_with: the operand without which the host has nothing to judge; empty for one that it
+            judges in any case, or never.
         grouped: what its parts fail with together, if it has a part on each of several devices.
         fence: whether all that was sent before is enqueued before it, and all else behind it.
         runs_user_code: whether it runs code of the user's, which may break the context.
@@ -99,6 +101,7 @@ class Operation(Message[R], frozen=True, array_like=True, eq=False):
     asked_by: ClassVar[Mapping[str, str]] = {}
     opaque: ClassVar[str] = ""
     uncaptured: ClassVar[str] = ""
+    judged_with: ClassVar[str] = ""
     grouped: ClassVar[type[GroupAborted] | None] = None
     fence: ClassVar[bool] = False
     runs_user_code: ClassVar[bool] = False

@@ -19,6 +19,8 @@ from accel_lab.uncopied import Uncopied
 _ENDED = {"Z", "X"}
 _NAME = "accel_lab shared"
 _LOOKS, _LOOK_S = 200, 1e-3
+_OPENS, _OPENS_NOT = 0o777, 0o700
+"""The mode of a file that others may open, and of one that is given back; the owner still may."""
 
 
 class Place(NamedTuple):
@@ -53,6 +55,7 @@ class SharedFile(Uncopied):
         self._nbytes, pid = max(nbytes, 1), os.getpid()
         with _no_memory():
             self.fd = os.memfd_create(_NAME, os.MFD_CLOEXEC)
+            os.fchmod(self.fd, _OPENS)
             os.ftruncate(self.fd, self._nbytes)
             inode = os.fstat(self.fd).st_ino
             self.place = Place(pid, _began(pid) or 0, self.fd, inode)
@@ -73,11 +76,11 @@ class SharedFile(Uncopied):
         if os.getpid() != self.place.pid:  # a forked child's copy: the file is its parent's
             self._drop()
             return True
+        os.fchmod(self.fd, _OPENS_NOT)  # who has opened it and has no lock yet sees that
         try:
             fcntl.flock(self.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
-        os.fchmod(self.fd, 0)  # who has opened it and has no lock yet sees that
         self._drop()
         return True
 
@@ -136,14 +139,17 @@ class OpenedFile(Uncopied):
 
     def _lock(self) -> None:
         for _ in range(_LOOKS):
-            if not os.fstat(self.fd).st_mode & 0o777:
+            if self._is_given_back():
                 break
             with contextlib.suppress(BlockingIOError):  # the owner looks whether it is open
                 fcntl.flock(self.fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-                if os.fstat(self.fd).st_mode & 0o777:
+                if not self._is_given_back():
                     return
             time.sleep(_LOOK_S)
         raise self._given_back()
+
+    def _is_given_back(self) -> bool:
+        return os.fstat(self.fd).st_mode & _OPENS != _OPENS
 
     def require_owner(self) -> None:
         """Refuse what belongs to a process that has ended.

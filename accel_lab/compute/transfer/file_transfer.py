@@ -8,7 +8,7 @@ from typing import Any
 
 from accel_lab.compute.files.box import Box, Place
 from accel_lab.compute.files.formats import ONLY
-from accel_lab.compute.files.open_file import OpenFile
+from accel_lab.compute.files.open_file import OpenFile, require_path
 from accel_lab.compute.files.saving import Array, Outgoing
 from accel_lab.compute.files.saving import save as save_arrays
 from accel_lab.compute.files.stored import Stored
@@ -58,6 +58,7 @@ def save(arrays: AccelRef | Mapping[str, AccelRef], path: Path_, timeout_s: floa
         target = Path(path)
     except TypeError as error:
         raise InvalidArgument(f"a path is a text or a Path, not {path!r}") from error
+    require_path(target)
     outgoing = {
         name: Outgoing(ref.shape, str(ref.dtype), partial(_ask, ref, timeout_s))
         for name, ref in named.items()

@@ -1,13 +1,13 @@
 """Shapes, axes and indices: how they travel, and what they make of a buffer."""
 
 import math
-import operator
 import sys
 from collections.abc import Iterable
 from typing import Any, SupportsIndex, TypeAlias
 
 import numpy as np
 
+from accel_lab.compute.graph.parameter import as_index
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Operation
 from accel_lab.errors import InvalidArgument, OutOfBounds
@@ -30,7 +30,7 @@ def ints(name: str, value: Integers) -> tuple[int, ...]:
     try:
         # What has no axes can be iterated by its type alone.
         several = isinstance(value, Iterable) and getattr(value, "shape", None) != ()
-        return tuple(map(operator.index, value if several else (value,)))  # type: ignore[arg-type]
+        return tuple(map(as_index, value if several else (value,)))  # type: ignore[arg-type]
     except TypeError:
         raise InvalidArgument(f"{name} must be integers, not {value!r}") from None
 
@@ -156,7 +156,7 @@ def _entry(entry: Any) -> Index:
         if entry is None:
             return None
         if not isinstance(entry, bool):
-            return operator.index(entry)
+            return as_index(entry)
     except TypeError:
         pass
     raise InvalidArgument(f"Slice: an index has ints, slices, None and Ellipsis, not {entry!r}")
@@ -166,7 +166,7 @@ def _bound(part: SupportsIndex | None) -> int | None:
     """Return a part of a slice as it travels; beyond any axis all are one."""
     if part is None:
         return None
-    return max(-sys.maxsize, min(operator.index(part), sys.maxsize))
+    return max(-sys.maxsize, min(as_index(part), sys.maxsize))
 
 
 def _length(entry: Any, axis: int, x: AccelRef) -> int:

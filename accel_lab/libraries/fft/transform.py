@@ -5,10 +5,10 @@ one of which a real transform keeps half.
 """
 
 import math
-import operator
 from functools import lru_cache
 from typing import Any, ClassVar, Literal, NamedTuple, SupportsIndex, TypeAlias, get_args
 
+from accel_lab.compute.graph.parameter import as_index
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Operation, Spec
 from accel_lab.errors import InvalidArgument
@@ -162,7 +162,7 @@ def one_integer(name: str, value: SupportsIndex) -> int:
         InvalidArgument: it is none.
     """
     try:
-        return operator.index(value)
+        return as_index(value)
     except TypeError:
         raise InvalidArgument(f"{name} must be one integer, not {value!r}") from None
 

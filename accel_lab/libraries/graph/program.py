@@ -187,6 +187,8 @@ class Program:
         self._require_fit(reads, writes, numbers)
         if self._plan.own and not self._own:
             self._allocate()
+        if tuple(numbers) != self._numbers:
+            self._renumber(tuple(numbers))
         memory: dict[Any, tuple[int, Storage]] = {}
         self._shared = set()
         for at, (slot, ref) in enumerate(zip(self._given, (*reads, *writes), strict=True)):
@@ -201,8 +203,6 @@ class Program:
             buffer.array, buffer.storage = array, Unordered(stream, 0, "")
         for actor in self._actors.values():
             actor.forget_addresses()
-        if tuple(numbers) != self._numbers:
-            self._renumber(tuple(numbers))
 
     def release(self) -> None:
         """Let go of the operands."""

@@ -33,9 +33,9 @@ class HistogramEven(Primitive[AccelRef], frozen=True, tag=551):
         require_count(self, "bins", 1, MOST_BINS)
         lower, upper = arrived(self.lower), arrived(self.upper)
         real = all(isinstance(edge, int | float) for edge in (lower, upper))
-        if not real or not (np.isfinite([lower, upper]).all() and lower < upper):
-            text = f"lower is {lower!r} and upper {upper!r}; they are finite, the first below"
-            raise InvalidArgument(f"{kind(self)}: {text}")
+        if not real or not _spans(lower, upper):
+            text = f"lower is {lower!r} and upper {upper!r}; they are finite, the first below, and"
+            raise InvalidArgument(f"{kind(self)}: {text} what is between is finite, too")
         return result(self, (self.bins,), "int64")
 
     def edges(self) -> Any:
@@ -96,3 +96,11 @@ class RunLengthEncode(Primitive[Runs], frozen=True, tag=553):
         """Return lists of one unknown length."""
         of_x, of_places = PartialSpec((None,), self.x.dtype), PartialSpec((None,), "int64")
         return of_x, of_places, of_places
+
+
+def _spans(lower: float, upper: float) -> bool:
+    """Whether there is a finite number of float64 between two of any kind, the first below."""
+    try:
+        return 0 < float(upper) - float(lower) < np.inf
+    except OverflowError:  # of an integer
+        return False

@@ -26,6 +26,7 @@ class Sort(Primitive[AccelRef], frozen=True, tag=547):
     take no `source`.
     """
 
+    judged_with: ClassVar = "offsets"
     x: AccelRef
     op: str = "less"
     _: Options
@@ -59,6 +60,7 @@ class SortedPairs(NamedTuple):
 class SortPairs(Primitive[SortedPairs], frozen=True, tag=548):
     """Sort `keys` as `Sort` does, and `values` with them; values of equal keys stay in order."""
 
+    judged_with: ClassVar = "offsets"
     keys: AccelRef
     values: AccelRef
     op: str = "less"

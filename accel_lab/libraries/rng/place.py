@@ -1,10 +1,10 @@
 """Where a draw begins and what it makes, as whoever calls a function says it."""
 
-import operator
 import secrets
 from typing import SupportsIndex
 
 from accel_lab.compute.arrays.dtypes import canonical
+from accel_lab.compute.graph.parameter import as_index
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.authoring.shape import Integers as Extents
@@ -51,6 +51,6 @@ def whole(value: SupportsIndex) -> int:
         InvalidArgument: it is none.
     """
     try:
-        return operator.index(value)
+        return as_index(value)
     except TypeError:
         raise InvalidArgument(f"an integer is wanted, not {value!r}") from None

@@ -29,8 +29,20 @@ def test_it_stays_as_long_as_somebody_has_it_open() -> None:
     assert file.is_open()
     del second
     assert not file.is_open()
-    OpenedFile(file.place).close()
     assert file.close()
+    assert file.close()
+
+
+def test_what_is_given_back_nobody_opens_though_another_has_it_open_still() -> None:
+    file = SharedFile(10)
+    os.pwrite(file.fd, b"contents", 0)
+    opened = OpenedFile(file.place)
+    assert not file.close()
+    for _ in range(2):  # while it is open, and when it is open no more
+        with pytest.raises(OwnerGone, match="does not share this any more"):
+            OpenedFile(file.place)
+        assert opened.fd < 0 or os.pread(opened.fd, 8, 0) == b"contents"
+        opened.close()
     assert file.close()
     with pytest.raises(OwnerGone, match="does not share this any more"):
         OpenedFile(file.place)

@@ -17,8 +17,9 @@ class Orders:
     def sort(self, m: Sort, x: Any, offsets: Any, out: Any) -> Any:
         """Sort a vector, or each segment."""
         if offsets is None and not m.source:
-            ordered = np.sort(x, kind="stable")
-            out[...] = ordered[::-1] if m.descending else ordered
+            # Of the two zeros the first comes first, too.
+            turned = slice(None, None, -1 if m.descending else 1)
+            out[...] = np.sort(x[turned], kind="stable")[turned]
             return None
         if (wrong := _refused(offsets, x)) is None or not wrong.any():
             out[...] = x[self._order(m, x, offsets)]
