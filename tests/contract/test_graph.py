@@ -10,13 +10,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from accel_lab import array, blas, fft, rng
+from accel_lab import array, blas, fft, primitives, rng
 from accel_lab.compute.device import Device
 from accel_lab.compute.graph.graph import Graph
 from accel_lab.compute.graph.refusals import is_judged, why_refused
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import PartialSpec
-from accel_lab.errors import InvalidArgument
+from accel_lab.errors import CompileError, InvalidArgument
 from tests.contract.declared import (
     DECLARED,
     Support,
@@ -29,6 +29,7 @@ from tests.contract.declared import (
 from tests.contract.samples import assert_same, reals, seeds, value
 
 WAIT_S = 30.0
+FAR = "__device__ double far(double a, double b) { return fabs(a) < fabs(b) ? b : a; }"
 
 
 @contextmanager
@@ -170,3 +171,21 @@ def test_a_recorded_program_computes_what_an_eager_one_does(
             np.testing.assert_allclose(value(device, ref), value(device, other), rtol=1e-12)
     assert replayed.offset == eager.offset
     g.close()
+
+
+@pytest.mark.usefixtures("compiling")
+def test_what_has_to_be_compiled_is_compiled_with_the_first_launch(device: Device) -> None:
+    """A graph has plans of its own, so that it was compiled before does not count."""
+    x = device.put(np.array([1.0, -3, 2]))
+    with device.graph(x=x) as g:
+        far = primitives.reduce(g["x"], "far", source=FAR)
+        ordered = primitives.scan(primitives.sort(g["x"]), "max")
+    g.launch(x=device.put(np.array([5.0, 4, -7]))).result(WAIT_S)
+    assert value(device, far) == -7
+    assert_same(value(device, ordered), np.array([-7.0, 4, 5]))
+    with device.graph() as wrong:
+        primitives.reduce(x, "far", source=FAR.replace(";", ""))
+    with pytest.raises(CompileError, match="far does not compile"):
+        wrong.launch().result(WAIT_S)
+    g.launch().result(WAIT_S)
+    assert value(device, far) == -3

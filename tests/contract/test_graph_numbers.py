@@ -4,13 +4,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 from accel_lab import array, jit, primitives, rng
 from accel_lab.compute.device import Device
 from accel_lab.compute.graph.graph import Graph
-from accel_lab.compute.graph.parameter import parameter
+from accel_lab.compute.graph.parameter import parameter, without_parameters
 from accel_lab.errors import InvalidArgument
 from tests.contract.samples import assert_equal, refused, value
 
@@ -38,6 +39,28 @@ def test_what_python_computes_with_one_is_refused(computed: str, kind: Any) -> N
         pytest.skip("Python has none")
     with pytest.raises(InvalidArgument, match=f"here the {kind.__name__} .* as it is"):
         COMPUTED[computed](parameter(kind(3), 0))
+
+
+class Nested(msgspec.Struct):
+    """Stands for a message whose numbers are in pairs."""
+
+    pairs: Any
+    number: Any = 0
+
+
+def test_one_that_stands_too_deep_is_refused() -> None:
+    n = parameter(3, 5)
+    plain, places = without_parameters(Nested((1, n), n))
+    assert (plain.pairs, plain.number) == ((1, 3), 3)
+    assert [(one.number, one.field, one.at) for one in places] == [
+        (5, "pairs", 1),
+        (5, "number", -1),
+    ]
+    for pairs in (((1, n),), (n, (1, n)), [n], [(1, n)]):
+        with pytest.raises(
+            InvalidArgument, match="Nested has a number of the graph deep in its pairs"
+        ):
+            without_parameters(Nested(pairs))
 
 
 def test_what_looks_at_one_is_not(device: Device) -> None:

@@ -304,18 +304,19 @@ class Graph(Address):
     def _number(self, name: str, value: Any) -> Any:
         at = self._numbers[name]
         recorded = self._values[at]
-        is_parameter = isinstance(value, Parameter)
-        if at not in self._used and (is_parameter or value != recorded):
+        if isinstance(value, Parameter) and type(value.value) is type(recorded):
+            found: Any = value  # of the block in which this is launched
+        else:
+            plain = value.item() if isinstance(value, np.generic) else value
+            fits = {int: (int,), float: (int, float), complex: (int, float, complex)}
+            if type(plain) not in fits[type(recorded)]:
+                text = f"graph: {name} is a {type(recorded).__name__}, and what was given {value!r}"
+                raise InvalidArgument(text)
+            found = type(recorded)(plain)
+        if at not in self._used and (isinstance(found, Parameter) or found != recorded):
             text = f"graph: no message of the block has {name}, so launches cannot change it"
             raise InvalidArgument(f"{text}; give it g[{name!r}] as it is")
-        if is_parameter and type(value.value) is type(recorded):
-            return value  # of the block in which this is launched
-        plain = value.item() if isinstance(value, np.generic) else value
-        fits = {int: (int,), float: (int, float), complex: (int, float, complex)}[type(recorded)]
-        if type(plain) not in fits:
-            text = f"graph: {name} is a {type(recorded).__name__}, and what was given {value!r}"
-            raise InvalidArgument(text)
-        return type(recorded)(plain)
+        return found
 
     def _unknown(self, name: str) -> InvalidArgument:
         known = ", ".join(self._named) or "no operand"

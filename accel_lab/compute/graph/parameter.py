@@ -9,8 +9,10 @@ from collections.abc import Callable
 from numbers import Number
 from typing import Any, NoReturn, SupportsIndex
 
+import msgspec
 import numpy as np
 
+from accel_lab.compute.graph.plan import Place
 from accel_lab.errors import InvalidArgument
 
 _UNARY = ("neg", "pos", "abs", "invert", "round", "trunc", "floor", "ceil")
@@ -76,10 +78,37 @@ def as_index(value: SupportsIndex) -> int:
     return operator.index(value)
 
 
-def holds_one(value: Any) -> bool:
-    """Whether a number that launches may change stands in a value."""
+def without_parameters(message: Any) -> tuple[Any, tuple[Place, ...]]:
+    """Return a message with plain numbers, and where those stood that launches may change.
+
+    Raises:
+        InvalidArgument: one stands where launches do not come to it.
+    """
+    places: list[Place] = []
+    changed: dict[str, Any] = {}
+    for name in message.__struct_fields__:
+        value = getattr(message, name)
+        if isinstance(value, Parameter):
+            places.append(Place(value.number, name))
+            changed[name] = value.value
+        elif type(value) is tuple and any(isinstance(one, Parameter) for one in value):
+            for at, one in enumerate(value):
+                if isinstance(one, Parameter):
+                    places.append(Place(one.number, name, at))
+            plain = [one.value if isinstance(one, Parameter) else one for one in value]
+            changed[name] = tuple(plain)
+        if _holds_one(changed.get(name, value)):
+            text = f"{type(message).__name__} has a number of the graph deep in its {name}"
+            text = f"{text}, where launches do not change it"
+            raise InvalidArgument(f"{text}: write int(…) or float(…) around it")
+    if not changed:
+        return message, ()
+    return msgspec.structs.replace(message, **changed), tuple(places)
+
+
+def _holds_one(value: Any) -> bool:
     if isinstance(value, tuple | list):
-        return any(map(holds_one, value))
+        return any(map(_holds_one, value))
     return isinstance(value, Parameter)
 
 

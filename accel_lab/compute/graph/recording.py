@@ -15,7 +15,7 @@ import msgspec
 
 from accel_lab.actor.reply import Reply
 from accel_lab.compute.graph.messages import Reserve
-from accel_lab.compute.graph.parameter import Parameter, holds_one
+from accel_lab.compute.graph.parameter import Parameter, without_parameters
 from accel_lab.compute.graph.plan import Branch, Call, Kind, Place, Plan, Slot, Step
 from accel_lab.compute.graph.refusals import is_sent_at_once, require_recordable
 from accel_lab.compute.message.buffer import FREED, AccelRef, Ref
@@ -133,7 +133,7 @@ class Recording:
         kind = type(message)
         if is_sent_at_once(kind):
             return None
-        message, places = _without_parameters(message)
+        message, places = without_parameters(message)
         handles, plan = self._outbox.handles, self._outbox.plan(kind)
         operands: tuple[Any, ...] = plan.operands(message)
         for ref in operands:
@@ -401,34 +401,3 @@ class Recording:
 
 def _each(spec: Any) -> list[Any]:
     return [spec] if isinstance(spec, Spec) else [one for one in spec if one is not None]
-
-
-def _without_parameters(message: Any) -> tuple[Any, tuple[Place, ...]]:
-    """Return a message with plain numbers, and where those stood that launches may change.
-
-    Raises:
-        InvalidArgument: one stands where launches do not come to it.
-    """
-    places: list[Place] = []
-    changed: dict[str, Any] = {}
-    for name in message.__struct_fields__:
-        value = getattr(message, name)
-        if isinstance(value, Parameter):
-            places.append(Place(value.number, name))
-            changed[name] = value.value
-        elif type(value) is tuple and any(isinstance(one, Parameter) for one in value):
-            for at, one in enumerate(value):
-                if isinstance(one, Parameter):
-                    places.append(Place(one.number, name, at))
-            plain = [one.value if isinstance(one, Parameter) else one for one in value]
-            changed[name] = tuple(plain)
-        inner = value if isinstance(value, tuple | list) else ()
-        if any(
-            holds_one(one) for one in inner if type(value) is list or not isinstance(one, Parameter)
-        ):
-            title = type(message).__name__
-            text = f"{title} has a number of the graph deep in its {name}, where launches do not"
-            raise InvalidArgument(f"{text} change it: write int(…) or float(…) around it")
-    if not changed:
-        return message, ()
-    return msgspec.structs.replace(message, **changed), tuple(places)

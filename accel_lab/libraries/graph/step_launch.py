@@ -1,7 +1,7 @@
 """What a handler may do for a message of a recorded program: less than for one that is sent.
 
-Its result has its memory already, so nothing is allocated for it; what would block, or would need
-the host between two launches, is refused.
+Its result has its memory already, so nothing is allocated for it; what would wait for the device,
+or would need the host between two launches, is refused.
 """
 
 from typing import Any, NoReturn
@@ -83,9 +83,8 @@ class StepLaunch(Launch):
         self._refuse("it makes what is no array")
 
     def defer(self, work: Any, then: Any) -> None:
-        """Refuse."""
-        del work, then
-        self._refuse("it compiles or computes beside the dispatcher")
+        """Do it at once: what a graph needs is compiled with its first launch, and kept."""
+        then(work())
 
     def poll(self, ready: Any, then: Any) -> None:
         """Refuse."""
