@@ -90,7 +90,7 @@ def test_a_product_is_scaled_added_to_and_finished(
 @settings(max_examples=25)
 @given(
     seed=seeds,
-    shape=st.tuples(*[st.sampled_from((0, 1, 5, 16, 48, 100))] * 3),
+    shape=st.tuples(*[st.sampled_from((0, 1, 5, 16, 48, 100, 130, 272))] * 3),
     relu=st.booleans(),
     layout=layouts,
 )
@@ -154,8 +154,24 @@ def test_out_is_written_wherever_it_lies(device: Device) -> None:
     assert not left.any()
 
 
-def test_a_search_changes_no_product(device: Device) -> None:
-    a, b = (device.put(small(seed, (192, 192), "float32")) for seed in (0, 1))
+@pytest.mark.parametrize("fill", [(-128, -128), (-128, 127), (127, 127)], ids=str)
+@pytest.mark.parametrize("shape", [(130, 272, 700), (129, 131, 513)], ids=str)
+def test_extremes_of_int8_are_summed_exactly(
+    device: Device, shape: tuple[int, int, int], fill: tuple[int, int]
+) -> None:
+    """Sums that leave int16, over several stages of a tile, and rows of any length."""
+    m, n, k = shape
+    a, b = np.full((m, k), fill[0], np.int8), np.full((k, n), fill[1], np.int8)
+    a[:, -1], b[:, -1] = 1, -1  # what is beyond an edge would be seen
+    exact = (a.astype("float64") @ b.astype("float64")).astype(np.int32)
+    assert_equal(value(device, cutlass.gemm(device.put(a), device.put(b))), exact)
+    turned = array.transpose(device.put(np.ascontiguousarray(b.T)))
+    assert_equal(value(device, cutlass.gemm(device.put(a), turned)), exact)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8"])
+def test_a_search_changes_no_product(device: Device, dtype: str) -> None:
+    a, b = (device.put(small(seed, (192, 192), dtype)) for seed in (0, 1))
     before = value(device, cutlass.gemm(a, b))
     assert_equal(value(device, cutlass.gemm(a, b, search=True)), before)  # whole numbers: exactly
     assert_equal(value(device, cutlass.gemm(a, b)), before)

@@ -7,10 +7,10 @@ from accel_lab.backends.cuda.cutlass.kernels import Kernel
 from accel_lab.backends.cuda.cutlass.operands import Matrix
 from accel_lab.backends.cuda.cutlass.variant import COLUMN, KINDS, ROW
 from accel_lab.backends.cuda.jit.driver_calls import tiled
+from accel_lab.compute.arrays.dtypes import itemsize
 from accel_lab.libraries.authoring.operand import Number
 from accel_lab.libraries.jit.tensor_map import NBYTES, Tiling
 
-HOPPER = "90"
 DEPTH_BYTES = 128
 """A row of a tile, as TMA's widest swizzle has it."""
 _BLOCK = 64  # columns of a box whose k are rows
@@ -34,6 +34,7 @@ _FLOAT8 = HopperTile(128, 128, 2, 6), HopperTile(128, 64, 1, 8)
 TILES = {
     "float16": _HALVES,
     "bfloat16": _HALVES,
+    "int8": _HALVES,
     "float8_e4m3fn": _FLOAT8,
     "float8_e5m2": _FLOAT8,
 }
@@ -42,6 +43,8 @@ _ELEMENTS = {
     "float16": "cutlass::half_t",
     "bfloat16": "cutlass::bfloat16_t",
     "float32": "float",
+    "int8": "int8_t",
+    "int32": "int",
     "float8_e4m3fn": "cutlass::float_e4m3_t",
     "float8_e5m2": "cutlass::float_e5m2_t",
 }
@@ -79,7 +82,7 @@ class HopperVariant(NamedTuple):
         named = {
             "ELEMENT": _ELEMENTS[self.dtype],
             "MADE": _ELEMENTS[self.made],
-            "SUM": "float",
+            "SUM": "int" if self.made == "int32" else "float",
             "WIDTH": 2 if self.is_wide else 1,
             "END": self.epilogue.capitalize(),
             "MAJOR_A": "K" if self.a == ROW else "MN",
@@ -119,7 +122,7 @@ def largest(dtype: str, rows: int, columns: int, processors: int) -> int:
 
 def boxes(variant: HopperVariant) -> tuple[tuple[int, int], tuple[int, int]]:
     """Return the extents of what TMA fetches at once of a and of b, as their memory lies."""
-    tile, depth = variant.extents, DEPTH_BYTES // (1 if variant.dtype.startswith("float8") else 2)
+    tile, depth = variant.extents, DEPTH_BYTES // itemsize(variant.dtype)
     by_k = (tile.rows, depth), (tile.columns // tile.cluster, depth)
     by_columns = depth, _BLOCK
     return (
@@ -151,11 +154,13 @@ def run_hopper(
     for x, lies, box in zip(matrices, how, boxes(variant), strict=True):
         memory = x if lies.is_copied or lies.layout == ROW else x.T
         maps.append(tiled(memory, variant.dtype, Tiling(0, box, DEPTH_BYTES, 128)))
+    number = factors.scale.real
+    scale = ctypes.c_int(int(number)) if variant.made == "int32" else ctypes.c_float(number)
     addresses = (0 if x is None else x.data.ptr for x in (factors.a, factors.b, bias, out))
     given = (
         *((ctypes.c_char * NBYTES).from_buffer_copy(one) for one in maps),
         *map(ctypes.c_int, (rows, columns, inner)),
-        ctypes.c_float(factors.scale.real),
+        scale,
         *map(ctypes.c_uint64, addresses),
         *more,
     )

@@ -9,7 +9,6 @@ import cupy
 import numpy as np
 
 from accel_lab.backends.cuda.cutlass.hopper import (
-    HOPPER,
     TILES,
     Factors,
     HopperTile,
@@ -20,7 +19,14 @@ from accel_lab.backends.cuda.cutlass.hopper import (
 )
 from accel_lab.backends.cuda.cutlass.kernels import Kernel, Kernels
 from accel_lab.backends.cuda.cutlass.operands import Matrix, added, is_direct, lying, placed
-from accel_lab.backends.cuda.cutlass.variant import KINDS, Tile, Variant, default_tile, writes_wide
+from accel_lab.backends.cuda.cutlass.variant import (
+    HOPPER,
+    HOPPER_KINDS,
+    Tile,
+    Variant,
+    default_tile,
+    writes_wide,
+)
 from accel_lab.compute.execution.worker import Worker
 from accel_lab.compute.machine.disk_cache import DiskCache, cache_folder, key_of
 from accel_lab.errors import InvalidArgument
@@ -47,8 +53,8 @@ class Problem(NamedTuple):
     @property
     def tiles(self) -> tuple[Tile | HopperTile, ...]:
         """What there is to choose from."""
-        dtype = self.plain.dtype
-        return TILES[dtype] if isinstance(self.plain, HopperVariant) else KINDS[dtype].tiles
+        plain = self.plain
+        return TILES[plain.dtype] if isinstance(plain, HopperVariant) else plain.kind.every
 
     @property
     def name(self) -> str:
@@ -207,7 +213,7 @@ def problem_of(
             "ScaledGemm: its kernels are for cards of compute capability 9.0, and this one has "
             f"{architecture[:-1]}.{architecture[-1]}; send blas_lt.fused_matmul"
         )
-    made = m.dtype if isinstance(m, ScaledGemm) else dtype
+    made = m.dtype if isinstance(m, ScaledGemm) else made_of(dtype)
     return problem_like(dtype, made, m.epilogue, (a, b), architecture)
 
 
@@ -223,7 +229,11 @@ def problem_like(
     if architecture == HOPPER and dtype in TILES:
         plain = HopperVariant(dtype, *layouts, epilogue, is_wide(columns), made, 0)
     else:
-        plain = Variant(dtype, *layouts, epilogue, writes_wide(dtype, columns), 0)
+        wide, is_hopper = (
+            writes_wide(dtype, columns),
+            architecture == HOPPER and dtype in HOPPER_KINDS,
+        )
+        plain = Variant(dtype, *layouts, epilogue, wide, 0, is_hopper=is_hopper)
     return Problem(plain, rows, columns, inner), how
 
 

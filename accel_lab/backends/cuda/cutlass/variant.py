@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+HOPPER = "90"
 ROW, COLUMN = "RowMajor", "ColumnMajor"
 _WIDE = 16  # bytes that a thread reads or writes at once
 
@@ -24,6 +25,8 @@ class Kind(NamedTuple):
         alignment: of so many elements an operand's rows are a multiple.
         width: so many of a result are written at once, if its rows are a multiple of it.
         tiles: the larger first.
+        more: tiles that are used only where a search has found them the fastest.
+        card: CUTLASS's name of the cards for which it is done so.
     """
 
     element: str
@@ -35,6 +38,13 @@ class Kind(NamedTuple):
     alignment: int
     width: int
     tiles: tuple[Tile, ...]
+    more: tuple[Tile, ...] = ()
+    card: str = "Sm80"
+
+    @property
+    def every(self) -> tuple[Tile, ...]:
+        """All tiles that there are."""
+        return self.tiles + self.more
 
 
 _HALVES = (
@@ -50,6 +60,12 @@ KINDS = {
     "float32": Kind(
         *("float", "float", "float", "OpClassSimt", "OpMultiplyAdd", (1, 1, 1), 1, 1),
         (Tile((128, 128, 8), (32, 64, 8), 4), Tile((64, 64, 8), (32, 32, 8), 4)),
+        (
+            Tile((256, 128, 8), (64, 64, 8), 5),
+            Tile((128, 256, 8), (64, 64, 8), 5),
+            Tile((128, 128, 8), (64, 64, 8), 4),
+            Tile((256, 128, 16), (64, 64, 16), 3),
+        ),
     ),
     "float64": Kind(
         *("double", "double", "double", "OpClassTensorOp", "OpMultiplyAdd", (8, 8, 4), 1, 1),
@@ -64,6 +80,18 @@ KINDS = {
         ),
     ),
 }
+HOPPER_KINDS = {
+    "float64": KINDS["float64"]._replace(
+        instruction=(16, 8, 4),
+        more=(
+            Tile((256, 64, 16), (64, 32, 16), 3),
+            Tile((128, 64, 16), (64, 32, 16), 3),
+            Tile((64, 128, 16), (32, 64, 16), 3),
+        ),
+        card="Sm90",
+    )
+}
+"""What a card of compute capability 9.0 does by other instructions, if not by `hopper.cu`."""
 
 
 ALIGNMENTS = {name: kind.alignment for name, kind in KINDS.items()} | {
@@ -83,6 +111,7 @@ class Variant(NamedTuple):
         is_wide: whether several of a result are written at once.
         tile: which of the kind's.
         template: the file that it is made of.
+        is_hopper: whether it is as `HOPPER_KINDS` has it.
     """
 
     dtype: str
@@ -92,11 +121,17 @@ class Variant(NamedTuple):
     is_wide: bool
     tile: int
     template: str = "gemm.cu"
+    is_hopper: bool = False
+
+    @property
+    def kind(self) -> Kind:
+        """How it is done."""
+        return (HOPPER_KINDS if self.is_hopper else KINDS)[self.dtype]
 
     @property
     def block(self) -> tuple[int, int, int]:
         """What a block multiplies."""
-        return KINDS[self.dtype].tiles[self.tile].block
+        return self.kind.every[self.tile].block
 
     @property
     def ahead(self) -> str:
@@ -110,7 +145,7 @@ class Variant(NamedTuple):
 
     def options(self) -> tuple[str, ...]:
         """Return the compiler's options, which fill the template."""
-        kind = KINDS[self.dtype]
+        kind = self.kind
         width = kind.width if self.is_wide else 1
         named = {"LAYOUT_A": self.a, "LAYOUT_B": self.b}
         return defined(kind, self.tile, self.epilogue, width, named)
@@ -124,12 +159,13 @@ def defined(
     kind: Kind, tile: int, epilogue: str, width: int, more: Mapping[str, str]
 ) -> tuple[str, ...]:
     """Return the compiler's options that fill a template."""
-    chosen = kind.tiles[tile]
+    chosen = kind.every[tile]
     named = {
         "ELEMENT": kind.element,
         "MADE": kind.made,
         "SUM": kind.sums,
         "UNIT": kind.unit,
+        "CARD": kind.card,
         "OPERATOR": kind.operator,
         "INSTRUCTION": _listed(kind.instruction),
         "ALIGNMENT": kind.alignment,

@@ -19,7 +19,7 @@ from accel_lab.backends.cuda.cutlass.hopper import HopperVariant
 from accel_lab.backends.cuda.cutlass.kernels import Kernels, every_template, program_of
 from accel_lab.backends.cuda.cutlass.prebuilt import require_fitting
 from accel_lab.backends.cuda.cutlass.product import problem_like
-from accel_lab.backends.cuda.cutlass.variant import COLUMN, KINDS, ROW, Variant, layouts
+from accel_lab.backends.cuda.cutlass.variant import COLUMN, HOPPER_KINDS, ROW, Variant, layouts
 from accel_lab.backends.cuda.jit import nvrtc
 from accel_lab.backends.cuda.jit.cubin import data_of
 from accel_lab.compute.machine.disk_cache import DiskCache
@@ -55,13 +55,15 @@ def compiled(variant: FusedVariant, architecture: str) -> tuple[bytes, str]:
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_every_tile_compiles_with_a_function(dtype: str, architecture: str) -> None:
     a, b = layouts(dtype)
-    for tile, wide in enumerate((True, False) * 2):
-        if tile < len(KINDS[dtype].tiles):
-            base = Variant(dtype, a[0], b[-1], "identity", wide, tile, "fused.cu")
+    is_hopper = architecture == "90" and dtype in HOPPER_KINDS
+    for tile, wide in enumerate((True, False) * 3):
+        base = Variant(dtype, a[0], b[-1], "identity", wide, tile, "fused.cu", is_hopper)
+        if tile < len(base.kind.every):
             cubin, _ = compiled(FusedVariant(base, WHOLE), architecture)
             shared_bytes, threads = struct.unpack("=2I", data_of(cubin, "facts"))
             assert 0 < shared_bytes <= (SHARED_LIMIT if architecture == "90" else 163 << 10)
-            blocks = zip(KINDS[dtype].tiles[tile].block, KINDS[dtype].tiles[tile].warp, strict=True)
+            of = base.kind.every[tile]
+            blocks = zip(of.block, of.warp, strict=True)
             assert threads == 32 * np.prod([block // warp for block, warp in blocks])
 
 

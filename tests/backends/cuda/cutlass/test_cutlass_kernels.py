@@ -19,8 +19,10 @@ from accel_lab.backends.cuda.cutlass.convolution import DIRECTIONS, ConvVariant
 from accel_lab.backends.cuda.cutlass.hopper import TILES, HopperVariant, boxes, largest
 from accel_lab.backends.cuda.cutlass.kernels import elsewhere, program_of
 from accel_lab.backends.cuda.cutlass.operands import lying, row_step
+from accel_lab.backends.cuda.cutlass.product import problem_like
 from accel_lab.backends.cuda.cutlass.variant import (
     COLUMN,
+    HOPPER_KINDS,
     KINDS,
     ROW,
     Variant,
@@ -31,6 +33,7 @@ from accel_lab.backends.cuda.cutlass.variant import (
 )
 from accel_lab.backends.cuda.jit import nvrtc
 from accel_lab.backends.cuda.jit.cubin import data_of
+from accel_lab.compute.arrays.dtypes import itemsize
 from accel_lab.errors import BackendUnavailable
 
 needs_headers = pytest.mark.skipif(
@@ -42,12 +45,20 @@ SHARED_LIMIT = 227 << 10
 @needs_headers
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("dtype", "tile"), [(name, at) for name, kind in KINDS.items() for at in range(len(kind.tiles))]
+    ("dtype", "tile"), [(name, at) for name, kind in KINDS.items() for at in range(len(kind.every))]
 )
 def test_every_tile_of_every_dtype_compiles(dtype: str, tile: int) -> None:
     a, b = layouts(dtype)
     epilogue = "relu" if dtype == "int8" else "gelu"
     check_compiled(Variant(dtype, a[-1], b[-1], epilogue, is_wide=True, tile=tile))
+
+
+@needs_headers
+@pytest.mark.slow
+@pytest.mark.parametrize("tile", range(len(HOPPER_KINDS["float64"].every)))
+def test_every_tile_of_float64_compiles_for_hopper(tile: int) -> None:
+    a, b = (one[tile % 2] for one in layouts("float64"))
+    check_compiled(Variant("float64", a, b, "gelu", is_wide=True, tile=tile, is_hopper=True))
 
 
 @needs_headers
@@ -79,10 +90,11 @@ def test_every_direction_of_a_convolution_compiles(dtype: str, direction: tuple[
 
 
 OF_HOPPER = [
-    HopperVariant(dtype, a, b, "gelu", at != 1, made, at)
+    HopperVariant(dtype, a, b, "relu" if dtype == "int8" else "gelu", at != 1, made, at)
     for dtype, a, b, made in (
         ("float16", ROW, COLUMN, "float16"),
         ("bfloat16", COLUMN, ROW, "bfloat16"),
+        ("int8", ROW, COLUMN, "int32"),
         ("float8_e4m3fn", ROW, COLUMN, "float32"),
         ("float8_e5m2", ROW, COLUMN, "bfloat16"),
     )
@@ -108,7 +120,7 @@ def test_every_tile_compiles_for_hopper(variant: HopperVariant) -> None:
 @pytest.mark.parametrize("variant", OF_HOPPER, ids=str)
 def test_boxes_fill_the_stages_of_hopper(variant: HopperVariant) -> None:
     """A box's last extent is 128 bytes, the swizzle's, and no extent is above TMA's 256."""
-    tile, size = variant.extents, 1 if variant.dtype.startswith("float8") else 2
+    tile, size = variant.extents, itemsize(variant.dtype)
     for (rows, columns), extent in zip(boxes(variant), (tile.rows, tile.columns), strict=True):
         assert columns * size == 128
         assert max(rows, columns) <= 256
@@ -130,10 +142,14 @@ def test_a_kernel_compiles() -> None:
 
 
 def check_compiled(variant: Variant | ConvVariant) -> None:
-    """Compile for the H100, and look at what the kernel says of itself."""
-    cubin = nvrtc.build(program_of(variant), "90").cubin
-    shared_bytes, threads = struct.unpack("=2I", data_of(cubin, "facts"))
-    tile = KINDS[variant.dtype].tiles[variant.tile]
+    """Compile for the H100 without spills, and look at what the kernel says of itself."""
+    checked = program_of(variant)
+    options = (*checked.options, "--ptxas-options=-v")
+    made = nvrtc.build(msgspec.structs.replace(checked, options=options), "90")
+    shared_bytes, threads = struct.unpack("=2I", data_of(made.cubin, "facts"))
+    kind = variant.kind if isinstance(variant, Variant) else KINDS[variant.dtype]
+    tile = kind.every[variant.tile]
+    assert "0 bytes spill stores, 0 bytes spill loads" in made.log
     warps = [block // warp for block, warp in zip(tile.block, tile.warp, strict=True)]
     assert threads == 32 * np.prod(warps)
     assert 0 < shared_bytes <= SHARED_LIMIT
@@ -218,6 +234,29 @@ def test_every_tile_of_a_product_is_in_the_grid(rows: int, columns: int) -> None
     found = {(i // wide, j * wide + i % wide) for i in range(x) for j in range(y)}
     assert z == 1
     assert {(i, j) for i in range(down) for j in range(across)} <= found
+
+
+@pytest.mark.parametrize("architecture", ["80", "89", "90", "100"])
+@pytest.mark.parametrize("dtype", KINDS)
+def test_a_card_is_given_what_it_has_instructions_for(dtype: str, architecture: str) -> None:
+    """Wgmma and float64 of 16 rows on 9.0 alone: 10.0 has no wgmma."""
+    made = "int32" if dtype == "int8" else dtype
+    operands = matrix((64, 32), dtype), matrix((32, 48), dtype)
+    problem, _ = problem_like(dtype, made, "relu", operands, architecture)
+    is_hopper = architecture == "90"
+    assert isinstance(problem.plain, HopperVariant) == (is_hopper and dtype in TILES)
+    if isinstance(problem.plain, Variant):
+        assert problem.plain.is_hopper == (is_hopper and dtype == "float64")
+        assert problem.tiles == problem.plain.kind.every
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+def test_what_only_a_search_takes_is_not_the_default(dtype: str) -> None:
+    """So that the tiles by default are those of all kernels, those of groups and images, too."""
+    kind = KINDS[dtype]
+    assert HOPPER_KINDS.get(dtype, kind).tiles == kind.tiles
+    sizes = [(at, at) for at in (1, 64, 700, 2048, 8192)]
+    assert {default_tile(dtype, *size, 132) for size in sizes} <= set(range(len(kind.tiles)))
 
 
 def test_the_largest_tile_that_fills_the_card_is_taken() -> None:

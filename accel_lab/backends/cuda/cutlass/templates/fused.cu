@@ -12,7 +12,7 @@ using Swizzle = gemm::threadblock::GemmIdentityThreadblockSwizzle<8>;
 using Plain = typename gemm::kernel::DefaultGemmUniversal<
     ELEMENT, layout::LAYOUT_A, ComplexTransform::kNone, ALIGNMENT,
     ELEMENT, layout::LAYOUT_B, ComplexTransform::kNone, ALIGNMENT,
-    MADE, layout::RowMajor, SUM, arch::UNIT, arch::Sm80,
+    MADE, layout::RowMajor, SUM, arch::UNIT, arch::CARD,
     gemm::GemmShape<TILE>, gemm::GemmShape<WARP>, gemm::GemmShape<INSTRUCTION>,
     Epilogue, Swizzle, STAGES, arch::OPERATOR>::GemmKernel;
 using Map = typename Plain::Epilogue::OutputTileIterator::ThreadMap;

@@ -7,7 +7,7 @@ namespace accel_lab {
 using Kernel = typename gemm::kernel::DefaultGemmUniversal<
     ELEMENT, layout::LAYOUT_A, ComplexTransform::kNone, ALIGNMENT,
     ELEMENT, layout::LAYOUT_B, ComplexTransform::kNone, ALIGNMENT,
-    MADE, layout::RowMajor, SUM, arch::UNIT, arch::Sm80,
+    MADE, layout::RowMajor, SUM, arch::UNIT, arch::CARD,
     gemm::GemmShape<TILE>, gemm::GemmShape<WARP>, gemm::GemmShape<INSTRUCTION>,
     Epilogue, gemm::threadblock::GemmIdentityThreadblockSwizzle<8>, STAGES,
     arch::OPERATOR>::GemmKernel;

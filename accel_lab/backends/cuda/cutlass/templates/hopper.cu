@@ -23,7 +23,8 @@ constexpr int GROUP = 128;                        // the threads of a warp group
 constexpr int CONSUMERS = ROWS / 64;              // warp groups that multiply
 constexpr int DEPTH = 128 / sizeof(ELEMENT);      // k of a tile: a row of it is 128 bytes
 constexpr int BAND = 8;                           // rows of tiles that share columns in L2
-constexpr bool IS_NARROW = sizeof(ELEMENT) == 1;  // float8 is summed by parts, as the card is coarse
+// Float8 is summed by parts, as the card is coarse; int8 exactly.
+constexpr bool IS_NARROW = sizeof(ELEMENT) == 1 && cute::is_same_v<SUM, float>;
 
 // A description of tiles (CUtensorMap).
 struct alignas(64) Map {
@@ -69,7 +70,7 @@ using B = Operand<GMMA::Major::MAJOR_B, COLUMNS>;
 static_assert(A::lies(9, 5, 1) && A::lies(ROWS - 1, DEPTH - 1, STAGES - 1), "stages of a");
 static_assert(B::lies(9, 5, 1) && B::lies(COLUMNS - 1, DEPTH - 1, STAGES - 1), "stages of b");
 using Mma = decltype(cute::make_tiled_mma(
-    GMMA::ss_op_selector<ELEMENT, ELEMENT, float,
+    GMMA::ss_op_selector<ELEMENT, ELEMENT, SUM,
                          cute::Shape<Int<ROWS>, Int<COLUMNS>, Int<DEPTH>>, GMMA::Major::MAJOR_A,
                          GMMA::Major::MAJOR_B>(),
     cute::Layout<cute::Shape<Int<CONSUMERS>, _1, _1>>{}));
@@ -167,7 +168,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1)
     __launch_bounds__(accel_lab::hopper::GROUP *(accel_lab::hopper::CONSUMERS + 1), 1)
         multiply(const __grid_constant__ accel_lab::hopper::Map map_a,
                  const __grid_constant__ accel_lab::hopper::Map map_b, int m, int n, int k,
-                 float scale, const float* factor_a, const float* factor_b, const MADE* bias, MADE* d
+                 SUM scale, const SUM* factor_a, const SUM* factor_b, const MADE* bias, MADE* d
 #ifdef CALL  // the user's function ends the product
                  , const __grid_constant__ accel_lab::Visitor visitor
 #endif
@@ -229,7 +230,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1)
     auto extents = cute::Shape<Int<ROWS>, Int<COLUMNS>>{};
     auto sums = cute::partition_fragment_C(mma, extents);
     auto places = of_thread.partition_C(cute::make_identity_tensor(extents));
-    const float factor = scale * (factor_a ? *factor_a : 1.0f) * (factor_b ? *factor_b : 1.0f);
+    const SUM factor = scale * (factor_a ? *factor_a : SUM(1)) * (factor_b ? *factor_b : SUM(1));
     Ring ring;
     for (int tile = first; tile < tiles.count(); tile += stride) {
       int row, column;
@@ -242,7 +243,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1)
 #ifdef CALL
         CUTE_UNROLL
         for (int j = 0; j < 2; j += WIDTH) {
-          cutlass::Array<float, WIDTH> beside;
+          cutlass::Array<SUM, WIDTH> beside;
           for (int l = 0; l < WIDTH; ++l) beside[l] = sums(i + j + l);
           if (x + j < n) accel_lab::visit<WIDTH>(visitor, beside, y, x + j, n, d);
         }
@@ -250,9 +251,9 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1)
         MADE* to = d + static_cast<long long>(y) * n + x;
         MADE two[2];
         for (int j = 0; j < 2; ++j) {
-          float value = factor * sums(i + j);
-          if (bias != nullptr && x + j < n) value += static_cast<float>(bias[x + j]);
-          two[j] = static_cast<MADE>(accel_lab::END<float>()(value));
+          SUM value = factor * sums(i + j);
+          if (bias != nullptr && x + j < n) value += static_cast<SUM>(bias[x + j]);
+          two[j] = static_cast<MADE>(accel_lab::END<SUM>()(value));
         }
         if constexpr (WIDTH > 1) {  // n is even
           if (x < n) {
