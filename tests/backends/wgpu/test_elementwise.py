@@ -90,7 +90,7 @@ def mistakes(
     off, most = float("inf"), 0
     if right.dtype.kind not in "biu":
         off, most = units_off(got, right, step.dtype, is_literal=is_literal), EXACT[step.dtype]
-        if step.op == "divide" and not is_literal:
+        if step.op in {"divide", "floor_divide"} and not is_literal:
             most = 3  # WGSL allows two and a half
     bad = np.flatnonzero(~((got == right) | (nans(got) & nans(right))))[:3]
     if not bad.size or off <= most:

@@ -18,7 +18,8 @@ def drawn(dtype: str) -> tuple[Any, Any]:
     """Draw operands whose sums are exact in any order."""
     rng, (m, n, k) = np.random.default_rng(0), EXTENTS
     low, beyond = (-128, 128) if dtype == "int8" else (-2, 3)
-    return tuple(rng.integers(low, beyond, one).astype(dtype) for one in ((m, k), (k, n)))
+    a, b = (rng.integers(low, beyond, one).astype(dtype) for one in ((m, k), (k, n)))
+    return a, b
 
 
 def wrong(dtype: str, columns: int) -> list[int]:
